@@ -30,6 +30,7 @@ class Names:
         self.known, self.log, self.kernel = known, log, kernel
         self.ours: frozenset[IPv6Address] = frozenset()
         self.theirs: frozenset[IPv6Address] = frozenset()
+        self.earlier: dict[str, tuple[Address, ...]] = {}  # what an earlier daemon overheard
 
     def own(self) -> frozenset[IPv6Address]:
         return self.ours
@@ -41,7 +42,7 @@ class Names:
         return {}
 
     def hearsay(self) -> dict[str, tuple[Address, ...]]:
-        return {}
+        return self.earlier
 
     async def watch(self, hosts: Mapping[str, str]) -> dict[str, tuple[Address, ...]]:
         self.log.append(f"asked with {self.kernel.text() or 'nothing'} in force")
@@ -93,6 +94,13 @@ class Rates:
         self.rules = settings.enabled, registry, audit
 
 
+class Bodies:
+    """An archivist that keeps what it was told to keep."""
+
+    def follow(self, retention: Any) -> None:
+        self.retention = retention
+
+
 def policy(*denied: str, more: Mapping[str, Any] | None = None, **hosts: str) -> Loaded:
     """Return a policy that denies some of these servers; `more` are further keys of `sandbox.mcp`."""
     servers = [{"id": sid, "type": "http", "url": f"http://{host}:8000/mcp"} for sid, host in hosts.items()]
@@ -109,9 +117,10 @@ class Stage:
         self.names = Names(known, self.log, self.kernel)
         self.rates = Rates()
         self.disk = Disk()
+        self.bodies = Bodies()
         means: Any = Means(
             writer=self.disk, arbiter=self.rates, buckets=Buckets(first.config.sandbox.mcp.rate_limits), pool=Workers(self.log, self.kernel),
-            kernel=self.kernel, resolver=self.names,
+            kernel=self.kernel, resolver=self.names, archivist=self.bodies,
         )  # type: ignore[arg-type]  # fmt: skip
         registry = Registry(first.config.sandbox.mcp.servers)
         self.current = Current(

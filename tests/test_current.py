@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from staging import A, B, Stage, policy
 
@@ -130,6 +131,7 @@ def test_sessions_and_providers_are_held_to_the_policy_in_force_from_the_first_o
 
     async def script() -> None:
         await stage.current.establish()
+        assert stage.bodies.retention == stage.current.snapshot.config.llm_storage.retention
         told.append((stage.rates.rules, {*stage.rates.providers}))
         await stage.current.switch(policy(more={"cross_server": {"enabled": True}}))
         told.append((stage.rates.rules, {*stage.rates.providers}))
@@ -151,11 +153,63 @@ def test_our_own_workers_are_not_told_as_agents() -> None:
     stage.names.known["10.9.0.1"] = A
     asyncio.run(stage.current.establish())
 
-    def seen(pid: int) -> ConnectRecord:
-        return ConnectRecord("ebpf", Fate.TAG, canonical(A), 8000, IPPROTO_TCP, AF_INET, 1, pid=pid)
+    def seen(pid: int, fate: Fate = Fate.TAG) -> ConnectRecord:
+        return ConnectRecord("ebpf", fate, canonical(A), 8000, IPPROTO_TCP, AF_INET, 1, pid=pid)
 
-    stage.current.tell([seen(4242), seen(77)])
-    assert [e.pid for e in stage.events if hasattr(e, "pid")] == [77]
+    stage.current.tell([seen(4242), seen(77), seen(4242, Fate.DENY)])
+    told = [(e.pid, e.action) for e in stage.events if hasattr(e, "pid")]
+    assert told == [(77, "allow"), (4242, "block")]
+
+
+def test_what_an_earlier_daemon_overheard_is_in_force_from_the_start_on() -> None:
+    stage = Stage(policy("a", a="a.test"), {"a.test": A})
+    stage.names.earlier = {"a": (B,)}
+    asyncio.run(stage.current.establish())
+    assert stage.kernel.text() == "deny 10.9.0.1:0 a\ndeny 10.9.0.2:0 a"
+
+
+def test_a_new_policys_patterns_judge_the_tools_there_are_and_those_to_come() -> None:
+    stage = Stage(policy(a="a.test"), {})
+    tool = Tool("a", "x", "sha256:1", {"name": "x", "description": "Opens PROJ-1."})
+    patterns = [{"name": "project", "regex": "PROJ-[0-9]+", "severity": "medium"}]
+
+    async def script() -> None:
+        await stage.current.establish()
+        await stage.current.know(registry=stage.current.snapshot.registry.register("a", [tool])[0])
+        await stage.current.switch(policy(a="a.test", more={"inspection": {"custom_patterns": patterns}}))
+
+    asyncio.run(script())
+    assert [(e.server_id, e.tool_name, e.max_severity) for e in stage.events] == [("a", "x", "medium")]
+    assert stage.disk.changes, "the severity is stored"
+    later, _ = stage.current.snapshot.registry.register("a", [replace(tool, name="y")])
+    judged = stage.current.inspector.inspect(later).registry.tool("a", "y")
+    assert judged is not None and judged.max_severity == "medium"
+
+
+def test_who_holds_verdicts_is_told_as_soon_as_another_policy_is_in_force() -> None:
+    stage = Stage(policy(a="10.9.0.1"), {})
+    told: list[str] = []
+    stage.current.on_change = lambda: told.append(stage.current.snapshot.judge_server("a").reason)
+
+    async def script() -> None:
+        await stage.current.establish()
+        await stage.current.switch(policy("a", a="10.9.0.1"))
+
+    asyncio.run(script())
+    assert told and "denied_servers" in told[0]
+
+
+def test_a_plan_that_was_refused_explains_no_connection() -> None:
+    stage = Stage(policy("a", a="a.test"), {"a.test": A})
+
+    async def script() -> None:
+        await stage.current.establish()
+        stage.kernel.broken = "no memory"
+        await stage.current.readdress({"a": (B,)})
+
+    asyncio.run(script())
+    stage.current.tell([ConnectRecord("ebpf", Fate.DENY, canonical(B), 8000, 6, 2, time_ns=1)])
+    assert [event.server_id for event in stage.events] == [""]
 
 
 def test_hearsay_is_in_force_before_it_is_confirmed_and_confirmed_before_the_sweep() -> None:

@@ -24,6 +24,17 @@ def test_an_edited_file_takes_effect_by_itself(tmp_path: Path) -> None:
         assert here.status()["policy"]["digest"] == event["digest"]
 
 
+def test_a_secrets_file_that_a_reload_began_to_read_is_watched_from_then_on(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("one")
+    scheme = {"id": "s", "type": "http", "scheme": "bearer", "credential": f"${{file:{secret}}}"}
+    with running(tmp_path, policy()) as here:
+        here.write({**policy(denied="good"), "gateway": {"enabled": False, "security_schemes": [scheme]}})
+        here.await_event("policy_reloaded", lambda e: e["generation"] == 2)
+        secret.write_text("two")
+        here.await_event("policy_reloaded", lambda e: e["generation"] == 3)
+
+
 def test_a_broken_file_keeps_the_old_policy_and_says_every_problem(tmp_path: Path) -> None:
     with running(tmp_path, policy()) as here:
         here.write({"sandbox": {"mcp": {"servers": 7, "nonsense": 1}}})
