@@ -85,11 +85,6 @@ def rule(name: str, category: Category, severity: Severity, *patterns: str) -> R
     return Rule(name, category, severity, tuple(map(_compiled, patterns)))
 
 
-def expression(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of letters, compiled."""
-    return re.compile(_spelled(pattern))
-
-
 def _spelled(pattern: str) -> str:
     for part, meaning in PARTS.items():
         pattern = pattern.replace(part, meaning)
