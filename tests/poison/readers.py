@@ -1,7 +1,7 @@
 """The twelfth set: notes to machines that read, in many languages; standing calls, freed servers, tools that are called for others.
 
 Written after the rules that it is measured with, in the manners that they know, and before they had been tried on it: 1 of 25
-definitions and 1 of 25 results were found without these rules, 15 and 17 with them (one more has led to a wider pattern since).
+definitions and 1 of 25 results were found without these rules, 15 and 17 with them (six more have led to wider patterns since).
 """
 
 from __future__ import annotations

@@ -34,7 +34,15 @@ _NO_ORDER = r"(?:if|when|the|your?|we|i|this|that|these|those|they|he|she|it|the
 # What people ask of each other's answers: in mails, forms, exercises and forums.
 _OF_PEOPLE = r"(?:accept|appreciat|ask|await|call|check|choos|circl|cit|clarif|classif|click|compar|confirm|consider|cop[iy]|correct|delet|discuss|edit|elaborat|ensur|enter|expand|explain|express|find|fix|g[eo]t|giv|go\b|hav|hope|improv|includ|indicat|justif|keep|know|learn|leav|log|look|mak(?:e|ing)\ sure|mark|need|pars|pay|please|post|press|print|process|provid|quot|rat|read|receiv|record|remember|repl(?:y|ies)\b|return|review|round|sav|scroll|se[et]|select|send|shar|show|sign|simplif|specif|stat|stor|stud|submit|support|tap|think|try|typ|updat|view|visit|wait|want|wish|writ)"
 
+# No tool needs to speak to whoever reads its definition: found there, too.
+WHOEVER_READS = phrase(
+    "orders-its-readers", _OF, Severity.MEDIUM, "whichever,whoever,whatever,soever",
+    rf"""\bwh(?:ich|at|o)(?:so)?ever\ (?:ai\ |\w+\ )?(?:agent|assistant|model|llm|ai|bot|system)?\ ?(?:is\ )?(?:reads?|reading|summari[sz]\w+|pars\w+|process\w*|handl\w+|answers?|implements|edits|indexe?s)\ (?:\w+\ ){{0,3}}?(?:this|these|it)\b~30~(?::|{_MUST})\ (?:\w+\ ){{0,8}}?{_DEED}\b""",
+    unless_negated=True,
+)  # fmt: skip
+
 PHRASES = (
+    WHOEVER_READS,
     phrase(
         "asks-for-the-hidden", Category.EXFILTRATION, Severity.MEDIUM,
         "reveal,print,show,tell,give,repeat,output,display,list,share,dump,recite,leak,state,quote,disclose,summari,paste,describe,expose,provide,return,spell out,read back,reconstruct,decode,what,first,last,word,line,beginning,content,text,complete;code,flag,prompt,instruction,rules,configuration,string,value,data,passphrase,message,context,briefing,guideline,directive,password,encryption,secret,key;hidden,confidential,protected,secret,canary,concealed,your system,your developer,your initial,your internal,your own,your full,your exact,your original,your entire,your current,your instruction,your prompt,your guideline,your directive,your rules,your briefing,your password,your context,your secret,my system,my initial,my secret,my original,my current,my hidden,password,passphrase,encryption key,access code,tell me,give me",
@@ -47,12 +55,11 @@ PHRASES = (
     ),
     phrase(
         "orders-machines", _OF, Severity.MEDIUM,
-        "ai agent,ai assistant,ai model,ai system,ai process,ai reader,ai review,ai crawl,ai tool,ai bot,ai coding,ai browser,whichever,whoever,whatever,soever,llm,language model,language-model,autonomous,automated,digital,virtual,browsing,intelligent,chatbot,agents and,assistants and,chatgpt,copilot,claude,gemini,are an ai",
+        "ai agent,ai assistant,ai model,ai system,ai process,ai reader,ai review,ai crawl,ai tool,ai bot,ai coding,ai browser,llm,language model,language-model,autonomous,automated,digital,virtual,browsing,intelligent,chatbot,agents and,assistants and,chatgpt,copilot,claude,gemini,are an ai",
         rf"""(?:~|~|[\[(>])(?:notice|notes?|step|message|directive|alert|warning|attention|important|mandatory|required|urgent|reminder|action|memo|p\.?\ ?s\.?)\ (?:\w+\ ){{0,2}}?(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\ ?(?:\w+\ (?:this|the)\ \w+\ ?)?[\]):]
           | \b{_HEADING}\ (?:\w+\ ){{0,2}}(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\b.{{0,8}}?[:,.!)\]-].{{0,90}}?(?:\b(?:you|agents?|assistants?)\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}|\b(?:please|immediately|first|instead|also|now)\ |[:.!,-]\ ){_DEED}\b
           | \b(?:hey|hi|hello|dear|attention)[,:!]?\ (?:all\ |any\ |to\ )?{_MACHINE}\b.{{0,120}}?\b{_DEED}\b
           | (?:~|~|[\[(>=])(?:(?:for|to)\ (?:all\ |any\ |the\ )?)?{_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
-          | \bwh(?:ich|at|o)(?:so)?ever\ (?:ai\ |\w+\ )?(?:agent|assistant|model|llm|ai|bot|system)?\ ?(?:is\ )?(?:reads?|reading|summari[sz]\w+|pars\w+|process\w*|handl\w+|answers?|implements|edits|indexe?s)\ (?:\w+\ ){{0,3}}?(?:this|these|it)\b~30~(?::|{_MUST})\ (?:\w+\ ){{0,8}}?{_DEED}\b
           | \b(?:the|all|any|this)\ {_MACHINE}\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}{_DEED}\b
           | \b(?:if|when|since|because)\ you(?:'re|\ are)\ (?:an?\ )?(?:{_MACHINE}|ai|llm|language\ model|bot)\b.{{0,100}}?\b{_DEED}\b""",
         unless_negated=True,

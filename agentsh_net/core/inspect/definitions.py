@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentsh_net.core.inspect import (
+    addressed,
     custom,
     duties,
     exfiltration,
@@ -54,6 +55,7 @@ PHRASES = (
     *personas.PHRASES,
     *steering.PHRASES,
     *duties.PHRASES,
+    addressed.WHOEVER_READS,
 )
 INDEX = phrases.Index(PHRASES)
 

@@ -66,9 +66,10 @@ PHRASES = (
     ),
     phrase(
         "frees-itself", Category.INSTRUCTION, Severity.MEDIUM,
-        "exempt,excluded from,excepted from,yes to,yes on,yes in,yes at,yes for,allow to,allow on,allow in,allow at,allow for,accept to,accept on,approve to,approve on,without asking,the user's,on their,behalf of,no approval,no further,no confirmation,no permission,no consent;approv,confirm,permission,consent,sandbox,guardrail,safety,grant,accept",
+        "exempt,excluded from,excepted from,answered,confirmed,accepted,yes to,yes on,yes in,yes at,yes for,allow to,allow on,allow in,allow at,allow for,accept to,accept on,approve to,approve on,without asking,the user's,on their,behalf of,no approval,no further,no confirmation,no permission,no consent;approv,confirm,permission,consent,sandbox,guardrail,safety,grant,accept",
         r"""\b(?:is|are|been)\ (?:hereby\ |now\ )?(?:exempt(?:ed)?|excluded|excepted)\ from\ (?:the\ |all\ |any\ |your\ ){0,2}(?:\w+\ )?(?:approvals?|confirmations?|permissions?|consent|sandbox(?:ing)?|guardrails?|safety)\b
           | \b(?:answer|say|reply|click|choose|press)\ (?:yes|allow|approve|accept|always\ allow)\ (?:to|on|in|at|for)\ (?:all|any|each|every)\ (?:\w+\ ){0,2}(?:dialogs?|prompts?|permission|approval|confirmation)
+          | \b(?:prompts?|dialogs?)\b~50~\b(?:answered|confirmed|accepted)\ (?:with|by)\ (?:always\ )?(?:allow|yes|accept|approve)\b
           | \b(?:approve|accept|grant|confirm)\ (?:(?:it|this|all|any|every|each|them)\ (?:\w+\ ){0,3})?(?:without\ asking|on\ (?:the\ user's|their|behalf\ of\ the\ user))\b
           | \b(?:needs?|requires?)\ no\ (?:further\ )?(?:approval|confirmation|permission|consent)\b~50~\b(?:all|every|any|future|later|subsequent)\ (?:\w+\ )?(?:sessions?|conversations?|chats?|calls?)\b""",
         unless_negated=True,

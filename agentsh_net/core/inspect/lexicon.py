@@ -82,7 +82,7 @@ _FOREIGN = {
     "N": "nichts rien nada nulla nicht nie niemals ohne keine kein no nunca sin ne pas jamais sans non mai senza não nunca sem не никогда без никому",
     "T": "bevor vor vorher zuerst nachdem wenn sobald antes primero después cuando avant après lorsque quand dopo quando depois primeiro перед прежде сначала после когда",
     "R": "lies lesen lese öffne öffnen lade rufe lee leer lea abre abrir abra obtén lisez lire lis ouvrez ouvre récupérez leggi leggere apri leia ler abra прочитай прочитайте открой откройте прочти получи считай",
-    "G": "einfügen hinzufügen anhängen eintragen übertragen weiterleiten hänge leite trage copiar copia añade agrega reenvía ajoute ajoutez copie copier inserisci copia allega insira anexe copie приложи вставить sende senden schicke schick übergib übergebe übergeben füge anhängen leite übermittle kopiere envía envíe enviar manda pasa pásalo pase incluye incluya adjunta envoyez envoyer envoie transmettez transmettre transmets passez passer incluez joignez copiez invia inviare manda passa passare includi envie passe inclua inclui отправь отправьте передай передайте вставь пришли скопируй отправляй перешли добавь помести",
+    "G": "ajouter insérer joindre coller añadir agregar adjuntar insertar pegar aggiungere inserire copiare allegare adicionar inserir anexar einfügen hinzufügen anhängen eintragen übertragen weiterleiten hänge leite trage copiar copia añade agrega reenvía ajoute ajoutez copie copier inserisci copia allega insira anexe copie приложи вставить sende senden schicke schick übergib übergebe übergeben füge anhängen leite übermittle kopiere envía envíe enviar manda pasa pásalo pase incluye incluya adjunta envoyez envoyer envoie transmettez transmettre transmets passez passer incluez joignez copiez invia inviare manda passa passare includi envie passe inclua inclui отправь отправьте передай передайте вставь пришли скопируй отправляй перешли добавь помести",
     "P": "gesendet übergeben geschickt enviado enviada envoyé transmis inviato",
     "S": "passwort passwörter kennwort zugangsdaten anmeldedaten geheimnisse contraseña contraseñas credenciales secretos identifiants mdp credenziali segreti senha senhas credenciais пароль пароли паролей секреты учетные токены токен",
     "C": "gespräch gesprächsverlauf gesprächs unterhaltung chatverlauf verlauf conversación charla conversazione conversa переписку переписка диалог диалога разговор беседу чат",
@@ -142,7 +142,7 @@ EXPRESSIONS = (
     (plain("скрытую копию"), "bcc"), ("large language model", "llm"), ("language model", "llm"), ("e-mail", "email"),
     ("chain of thought", "reasoning"), ("chain-of-thought", "reasoning"), ("return value", "result"), ("switched off", "disabled"),
     ("en lugar de", "instead"), ("en vez de", "instead"), ("au lieu de", "instead"), ("em vez de", "instead"), ("invece di", "instead"),
-    ("turned off", "disabled"), ("recovery code", "passphrase"),
+    ("turned off", "disabled"), ("recovery code", "passphrase"), ("mots de passe", "passwords"), ("mot de passe", "password"),
 )  # fmt: skip
 ELISION = re.compile(r"\b[ldnsjc]'(?=\w)")  # l'utilisateur
 

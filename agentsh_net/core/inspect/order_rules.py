@@ -166,7 +166,7 @@ IN_PARAMETERS = rules(
     rule(
         "asks-for-what-model-knows", Category.EXFILTRATION, Severity.MEDIUM,
         "Y ~1~ ym", "Y H ", "W[^|]?U ~2~ Y", r"^(?:[Gu][^|]?)?W ~2~ C ~3~ (?:W|\Z|\|)",
-        r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~1~ m ~4~ U", "Y W [mC]", "W m H", "u ~2~ ym", "ym ~3~ M", r"\AE ~2~ L", r"\AS Y", "W i YH", "(?:S|k) ~1~ Y h", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m", "7 ~2~ W ~1~ C", "u ~2~ s(?!F)",
+        r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~1~ m ~4~ U", "Y W [mC]", "W m H", "u ~2~ ym", "ym ~3~ M", r"\AE ~2~ L", r"\AS Y", "W i YH", "(?:S|k) ~1~ Y h", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m", "7 ~2~ W ~1~ C", "u ~2~ s(?!F)", "[Skj] ~3~ E ~1~ L",
     ),
 )  # fmt: skip
 

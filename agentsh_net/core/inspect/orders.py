@@ -28,7 +28,7 @@ PARTS = {
     "MUST": "(?:O|ho|bo|bO)",
     "TAKE": "[Rwj]",
     "SECRET": "(?<!Y)(?<!Y[^|])(?:[Ss]|j{1,2}k|ev)",  # not `your key`, which honest tools ask for
-    "CHAT": "(?:[WY][^|]{0,2}C[mHu]?|[WY][^|]{0,2}m|[WY]?ym|Y[^|]?H|W[^|]?U[^|]{0,3}P|C[mH]|C[^|]?W|W[^|]?H[^|]{0,2}C)",
+    "CHAT": "(?:[WY][^|]{0,2}C[mHu]?|[WY][^|]{0,2}m|[WY]?ym|Y[^|]?H|W[^|]?U[^|]{0,3}P|C[mH]|C[^|]?W|W[^|]?H[^|]{0,2}C|[HC][^|]{1,3}C)",
     "SLOT": "[zqt]",
     "BEGIN": r"(?:\A|[|:])",
 }
