@@ -37,7 +37,7 @@ from agentsh_net.core.inspect.order_rules import IN_CONTENTS
 from agentsh_net.core.inspect.orders import orders
 from agentsh_net.core.inspect.plain import plain
 from agentsh_net.core.inspect.quiet import Quiet
-from agentsh_net.core.inspect.sentences import sentences
+from agentsh_net.core.inspect.sentences import seams, sentences
 from agentsh_net.core.inspect.strings import VOCABULARY, Strings, Text, as_written, pieces, strings
 
 # Characters of one call, or of a piece of a result: a long file. A text that is made to be slow takes a second, and holds up the calls
@@ -137,7 +137,7 @@ def inspect_content(
     """Return what a result, an error, or a request of a server to its client holds; `opens`: one to open URLs, perhaps."""
     found: list[Finding] = []
     for read in pieces(value, MAX_CHARS, MAX_RESULT):
-        texts = (*read.texts, *unmasked(read.texts), *sentences(read.texts))
+        texts = (*read.texts, *unmasked(read.texts), *sentences(read.texts), *seams(read.texts))
         if opens:
             found += opened(read.texts)
         found += [*orders(IN_CONTENTS, texts), *_shared(texts, customs, RESULTS_INDEX)]
