@@ -335,7 +335,8 @@ class Daemon:
     def _on_worker_event(self, event: events.Event) -> None:
         self.emit(event)
         if isinstance(event, events.WorkerExited):
-            self._log.warning("%s; its open streams ended, and another takes its place", event.reason)
+            then = "its open streams ended, and another takes its place" if event.pid else "it is tried again"
+            self._log.warning("%s; %s", event.reason, then)
 
     def _on_report(self, report: Mapping[str, Any]) -> None:
         self._tasks.spawn(self.state.reports.take(report))

@@ -19,6 +19,7 @@ from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import MORE_FILES, NO_FILES, ConfigError, KernelError, ProtocolError, StoreError
 from agentsh_net.kernel.bpf import ahead
 from agentsh_net.kernel.limits import may_change_user
+from agentsh_net.threads import Threads
 
 EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3
 # Seconds (Python's own is 0.005): the kernel is asked in threads by many short calls, each of which waits so long for its turn
@@ -65,7 +66,9 @@ def main(
 
         worker = worker_uid(loaded.config.network)
         daemon = Daemon(wanted, loaded, logger, lambda n: open_kernel(n, load=load, worker_uid=worker))
-        return asyncio.run(daemon.run())
+        with asyncio.Runner() as runner:
+            runner.get_loop().set_default_executor(Threads())
+            return runner.run(daemon.run())
     except ConfigError as error:
         for problem in error.problems:
             print(problem.within(str(wanted.config or "built-in default")), file=sys.stderr)  # noqa: T201 - as `policy check` does

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from agentsh_net.core.errors import KernelError
+
 T = TypeVar("T")
 
 _CLONE_NEWNET = 0x40000000
@@ -67,7 +69,7 @@ def in_each(paths: Iterable[Path], function: Callable[[], list[T]]) -> list[T]:
 
 
 def _apart(function: Callable[[], T]) -> T:
-    """Run `function` in a thread of its own."""
+    """Run `function` in a thread of its own. Raises KernelError where the host has none left."""
     results: list[T] = []
     failures: list[Exception] = []
 
@@ -78,7 +80,10 @@ def _apart(function: Callable[[], T]) -> T:
             failures.append(error)
 
     thread = threading.Thread(target=inside, name="netns")
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise KernelError(f"{error}", remedy="raise the limit of processes (TasksMax=, pids.max)") from error
     thread.join()
     if failures:
         raise failures[0]

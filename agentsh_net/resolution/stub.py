@@ -108,22 +108,30 @@ class DnsStub:
         try:
             while True:
                 began = time.monotonic()
-                process = await self._spawn()
-                try:
-                    status = await self._attend(process)
-                finally:
-                    self._hang_up()  # which ends the process
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_END_SECONDS):
-                            await process.wait()
+                why = await self._once()
                 if time.monotonic() - began > _STEADY_SECONDS:
                     pause = BACKOFF[0]
-                self._fail(f"its process ended with status {status}")
+                self._fail(why)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, BACKOFF[1])
         finally:
             for each in self._sockets:
                 each.close()
+
+    async def _once(self) -> str:
+        """Run one process, and return why it does not run any more."""
+        try:
+            process = await self._spawn()
+        except (OSError, RuntimeError) as error:  # the host has no process, thread or descriptor left
+            return f"its process cannot be started: {error}"
+        try:
+            status = await self._attend(process)
+        finally:
+            self._hang_up()  # which ends the process
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_END_SECONDS):
+                    await process.wait()
+        return f"its process ended with status {status}"
 
     def status(self) -> dict[str, Any]:
         """Return what it does, and for how long it held the answers with watched names."""

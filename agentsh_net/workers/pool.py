@@ -242,7 +242,7 @@ class _Worker:
         """Replace the process whenever it ends, soon at first, later with patience."""
         loop = asyncio.get_running_loop()
         shortest, longest = BACKOFF
-        pause = shortest
+        pause, refused = shortest, ""
         while True:
             running = self._running
             if running is not None:
@@ -262,8 +262,18 @@ class _Worker:
                     pause = shortest
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)
-            with contextlib.suppress(ProtocolError):  # it was killed; the event tells the next time round
-                self._running = await self._spawn()
+            try:
+                self._running, refused = await self._spawn(), ""
+            except (
+                ProtocolError,
+                OSError,
+                RuntimeError,
+            ) as error:  # of a host without processes, threads or descriptors too
+                if str(error) != refused:
+                    refused = str(error)
+                    self._pool.report(
+                        WorkerExited(status=refused, reason=f"no proxy worker starts: {refused}")
+                    )
 
     async def _spawn(self) -> WorkerProcess:
         """Start a process and return when it accepts. Raises ProtocolError where it does not."""

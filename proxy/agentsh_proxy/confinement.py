@@ -5,15 +5,20 @@ Raises OSError where the kernel refuses: a worker that cannot be confined does n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
 import site
 import sys
+from pathlib import Path
+from typing import Final
 
 from agentsh_net import capabilities
 from agentsh_proxy import landlock
 
+# Half of the machine's memory, in thousandths (proc(5)): the supervisor's share is never as much.
+OOM_SCORE: Final = "500"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 # What an HTTPS client and the interpreter read while they run. /etc as a folder, not as files: resolv.conf is replaced
 # by renaming, and a rule on a file would hold on to the old one. Secrets in it are guarded by their modes.
@@ -29,6 +34,7 @@ def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> 
     As root the process becomes `uid`:`gid`; otherwise, or with `keep_user`, which a container without CAP_SETUID needs, it stays
     who it is. It dies with `supervisor`, its parent.
     """
+    _be_killed_before_the_supervisor()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -44,6 +50,12 @@ def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> 
         if os.getppid() != supervisor:
             raise OSError("the supervisor is gone")
         return landlock.restrict_to_reading(readable)
+
+
+def _be_killed_before_the_supervisor() -> None:
+    """Where memory runs out, have the kernel take the process that another can take the place of."""
+    with contextlib.suppress(OSError):  # a procfs that is read-only, or none: then the greatest process goes
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
 
 
 def _become(uid: int, gid: int) -> None:

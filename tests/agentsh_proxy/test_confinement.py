@@ -15,8 +15,10 @@ SCRIPT = """
 import json, os, resource, ssl, socket, sys
 from pathlib import Path
 from agentsh_proxy.confinement import confine
+adjusted = open("/proc/self/oom_score_adj")
 abi = confine(int(sys.argv[1]), int(sys.argv[1]), supervisor=int(sys.argv[2]))
 status = dict(line.split(":", 1) for line in open("/proc/self/status")) if not abi else {}
+oom = int(adjusted.read())
 def attempt(action):
     try:
         action()
@@ -27,7 +29,7 @@ print(json.dumps({
     "abi": abi, "ids": os.getresuid() + os.getresgid(), "groups": os.getgroups(), "core": resource.getrlimit(resource.RLIMIT_CORE),
     "become root": attempt(lambda: os.setuid(0)), "secret": attempt(lambda: open(sys.argv[3])), "write": attempt(lambda: open("/tmp/x-agentsh", "w")),
     "dns": attempt(lambda: socket.getaddrinfo("localhost", 80)), "trust": ssl.create_default_context().cert_store_stats()["x509_ca"] > 0,
-    "resolv": attempt(lambda: open("/etc/resolv.conf")),
+    "resolv": attempt(lambda: open("/etc/resolv.conf")), "oom": oom,
 }))
 """
 
@@ -51,6 +53,7 @@ def test_root_becomes_nobody_and_can_still_speak_tls(tmp_path):
     assert told["ids"] == [65534] * 6
     assert told["groups"] == []
     assert told["core"] == [0, 0]
+    assert told["oom"] == 500  # the kernel takes it before the supervisor
     assert told["become root"] == 1
     assert told["secret"] == 13
     assert (told["dns"], told["trust"], told["resolv"]) == (0, True, 0)

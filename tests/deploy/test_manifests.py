@@ -109,6 +109,11 @@ def test_systemd_asks_the_daemon_alone_to_stop_so_that_calls_of_stdio_servers_en
     assert re.findall(r"^KillMode=(.*)$", unit, re.MULTILINE) == ["mixed"]
 
 
+def test_a_process_that_grew_too_much_does_not_end_the_service() -> None:
+    unit = (DEPLOY / "agentsh-net.service").read_text()
+    assert re.findall(r"^OOMPolicy=(.*)$", unit, re.MULTILINE) == ["continue"]
+
+
 def test_the_image_holds_no_compiler_and_every_folder_that_the_wheel_needs() -> None:
     text = (DEPLOY / "Containerfile").read_text()
     assert "bpfcc" not in text

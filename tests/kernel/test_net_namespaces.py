@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 from netns import box
 
+from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import net_namespaces
 
 pytestmark = pytest.mark.kernel
@@ -81,6 +83,16 @@ def test_what_fails_in_a_namespace_is_raised_and_not_taken_for_one_that_is_gone(
 
     with pytest.raises(PermissionError, match="own"):
         net_namespaces.in_each([Path("/proc/self/ns/net")], fails)
+
+
+def test_where_no_thread_is_left_the_kernel_is_said_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(KernelError, match="can't start new thread") as refused:
+        net_namespaces.in_each([], list)
+    assert "TasksMax=" in refused.value.remedy
 
 
 def test_the_number_of_namespaces_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,32 @@ def test_a_process_that_dies_is_replaced_and_told(tmp_path: Path, monkeypatch: p
     assert last["in_force"]
 
 
+def test_where_the_host_lets_no_process_start_it_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stub, "BACKOFF", (0.01, 0.01))
+    spawn = asyncio.create_subprocess_exec
+
+    async def refused(*_: Any, **__: Any) -> asyncio.subprocess.Process:
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", spawn)
+        raise BlockingIOError(11, "no process left")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refused)
+
+    async def script() -> None:
+        stage = Stage(tmp_path)
+        task = asyncio.create_task(stage.stub.run())
+        await stage.stub.serving()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert [(e.state, e.reason[:34]) for e in stage.events] == [  # type: ignore[attr-defined]
+            ("not in force", "its process cannot be started: [Er"),
+            ("in force", "answers are held until they are in"),
+        ]
+
+    asyncio.run(script())
+
+
 def test_nobody_to_ask_is_told(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.stub._why = ""

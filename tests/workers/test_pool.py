@@ -157,6 +157,28 @@ async def test_a_killed_worker_comes_back_with_the_newest_policy_and_sessions(mo
         assert [(e.pid, e.status) for e in exited] == [(first, "signal SIGKILL")]
 
 
+@pytest.mark.parametrize("error", [BlockingIOError(11, "no process left"), RuntimeError("no thread left")])
+@running
+async def test_where_the_host_lets_none_start_it_is_tried_again_and_told_once(monkeypatch, error):
+    monkeypatch.setattr(pool, "BACKOFF", (0.001, 0.001))
+    async with Running(name="get_weather") as it:
+        tries, start = [], unprivileged.start
+
+        async def refused(*words, **options):
+            tries.append(words)
+            raise error
+
+        monkeypatch.setattr(unprivileged, "start", refused)
+        (first,) = it.pool.pids
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: len(tries) > 3)
+        assert it.pool.trouble == "1 of 1 workers are not running"
+        monkeypatch.setattr(unprivileged, "start", start)
+        assert (await it.ask()).status == 200
+        exited = [(e.pid, e.reason) for e in it.events if e.type == "worker_exited"]
+        assert exited[1:] == [(0, f"no proxy worker starts: {error}")]
+
+
 @running
 async def test_a_worker_is_known_as_ours_before_it_can_connect_and_when_it_has_ended():
     async with Running() as it:
