@@ -56,11 +56,19 @@ class Flood:
         if not self._waits:
             self._tell_kept()
 
+    def finish(self) -> None:
+        """Tell of what is still kept back: no timer runs any more."""
+        if self._kept:
+            self._count()
+
     def _tell_kept(self) -> None:
         """Tell of what was kept back, now and for as long as there is more; the last count needs no other event."""
-        kept, self._kept, self._waits = self._kept, 0, self._kept > 0
-        if not kept:
-            return
-        self._later(TOLD_EVERY, self._tell_kept)
+        self._waits = self._kept > 0
+        if self._waits:
+            self._later(TOLD_EVERY, self._tell_kept)
+            self._count()
+
+    def _count(self) -> None:
+        kept, self._kept = self._kept, 0
         reason = f"{visible(self._origin)} causes more than {self._rate:g} events a second: these are counted, not told"
         self._emit(EventsLost(layer=self._layer, lost=kept, session_id=self._session_id, reason=reason))

@@ -63,6 +63,10 @@ class Refusals:
         who = f"who is refused by the {layer}"
         self._flood = Flood(emit, who, layer=layer, burst=REFUSALS, rate=REFUSALS_A_SECOND)
 
+    def finish(self) -> None:
+        """Tell how many were not told of: no more come."""
+        self._flood.finish()
+
     def tell(self, asked: RefusedRequest, status: int, reason: str, **more: Any) -> None:
         """Tell of one; `more` are fields of its kind of event."""
         self._flood.tell(

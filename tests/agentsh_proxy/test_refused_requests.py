@@ -47,3 +47,5 @@ def test_what_comes_too_fast_is_counted(monkeypatch: pytest.MonkeyPatch) -> None
     assert [event["type"] for event in events] == ["mcp_request_refused"] * 2 + ["events_lost"]
     assert [event["rule"] for event in events[:2]] == ["gateway.max_request", "protocol"]
     assert (events[2]["layer"], events[2]["lost"]) == ("gateway", 1)
+    refusals.finish()
+    assert [event["lost"] for event in events[3:]] == [1]

@@ -50,6 +50,16 @@ def test_a_burst_is_told_and_the_first_that_is_kept_back_too() -> None:
     assert "evil causes more than 1 events a second" in scene.events[-1]["reason"]
 
 
+def test_what_is_kept_back_at_the_end_is_told_once() -> None:
+    scene = Scene()
+    scene.cause(1000)
+    scene.flood.finish()
+    assert scene.lost == [1, 996]
+    scene.flood.finish()
+    scene.wait(TOLD_EVERY)
+    assert scene.lost == [1, 996]
+
+
 def test_the_last_count_is_told_without_another_event() -> None:
     scene = Scene()
     scene.cause(1000)

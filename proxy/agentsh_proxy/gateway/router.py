@@ -133,6 +133,7 @@ class Gateway:
         """End everything."""
         self._timer.cancel()
         self.front.close()
+        self._refusals.finish()
         for carrier in self._carriers.values():
             carrier.close()
         for task in self._tasks:

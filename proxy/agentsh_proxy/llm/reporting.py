@@ -191,6 +191,12 @@ class Reporter:
         elif len(self._encoded) == 1:
             self._call_soon(self.flush)
 
+    def finish(self) -> None:
+        """Tell what was counted instead of told: no more comes."""
+        self._refusals.finish()
+        self._faults.finish()
+        self.flush()
+
     def flush(self) -> None:
         """Write what was collected, in messages that keep the link's bounds."""
         if self._lost:

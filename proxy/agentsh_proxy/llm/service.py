@@ -176,6 +176,7 @@ class Service:
             client.close_now()
         self._timer.cancel()
         self.pool.close()
+        self.reporter.finish()
 
     def _tick(self) -> None:
         self._timer = self._loop.call_later(TICK, self._tick)  # first: a bug below must not end all timeouts

@@ -270,3 +270,17 @@ def test_a_connection_of_the_first_second_is_not_taken_for_a_quiet_one() -> None
         assert await same(front, lambda: shared.tick(now + 1)), "it was not closed between the two"
 
     play_plainly(scene)
+
+
+def test_the_end_tells_how_many_refused_requests_were_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsh_proxy.refused_requests.REFUSALS", 1)
+    monkeypatch.setattr("agentsh_proxy.refused_requests.REFUSALS_A_SECOND", 1e-9)
+
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        for _ in range(4):
+            assert (await front.ask("PUT")).status == 405
+        front.gateway.close()
+        assert [event["lost"] for event in front.told("events_lost")] == [1, 2]
+        assert server.seen == []
+
+    play_plainly(scene)

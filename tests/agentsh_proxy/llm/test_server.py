@@ -234,6 +234,8 @@ async def test_a_flood_of_refused_requests_is_counted_and_does_not_fill_the_reco
         assert (await client.ask(b"\x16\x03\x01")).status == 400
     assert [event["type"] for event in proxy.events] == ["llm_request_refused"] * 2 + ["events_lost"]
     assert proxy.events[-1]["layer"] == "proxy" and proxy.service.counts.refused == 5
+    await proxy.service.drain(0)
+    assert [event["lost"] for event in proxy.events[2:]] == [1, 2], "the end tells of the rest"
 
 
 @pytest.mark.parametrize(
