@@ -288,7 +288,7 @@ class Exchange:
         if frame.event in MESSAGES:
             passed = await review.server(data, self._max, self._ids, self._own)
         else:
-            passed = await review.aside(data, self._max)
+            passed = await review.aside(frame.event, data, self._max)
         self._note(passed)
         self._upstream.answer_server(self._admitted, passed.replies, self._headers)
         if plain and passed.forward is data:

@@ -37,6 +37,9 @@ from agentsh_proxy.gateway.view import Place
 
 _ANSWERS: Final = (Response, ErrorResponse)
 _Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
+ENDPOINT: Final = (
+    "endpoint"  # an event of HTTP+SSE (2024-11-05); not every client looks whose origin it names
+)
 SHOWING: Final = HANDSHAKES | LISTS | {LIST}  # requests whose answers show the client what is pinned
 
 
@@ -255,13 +258,15 @@ class Review:
             self._tell.result(note.about, None, found, size, verdict, note.method)
         return replies, edits
 
-    async def aside(self, data: bytes, limit: int) -> Passed:
+    async def aside(self, event: str, data: bytes, limit: int) -> Passed:
         """Judge an event of another name than `message`: clients of the specification ignore it, so it answers nothing; others may not."""
         try:
             mcp_gate.read(data, _limits(limit))
             danger = ""
         except ProtocolError:
             danger = dangers.doubt(data)
+        if event == ENDPOINT:
+            danger = "an endpoint of the server's own, which leads clients around the gateway"
         return self._uncertain(data, "an event that is no message", danger, (), await self.doubts.held(data))
 
     async def page(self, data: bytes, ids: Sequence[Id]) -> Verdict:
