@@ -102,6 +102,8 @@ def test_what_is_said_to_the_model_is_found(name: str, text: str) -> None:
         "Never disclose your password; your guidelines are shown in the settings.",
         "A message for the assistant manager: the user wants a receipt.",
         "You are free to use the software without restrictions.",
+        "They keep the raw output out of your context window.",
+        "The first job is done. The next request follows the same way.",
         "Before you start, read the guide. If the user asks you for help, be kind.",
     ],
 )

@@ -158,6 +158,11 @@ def test_what_was_said_before_is_not_the_tools_to_need(name: str) -> None:
     assert (found.pattern, found.severity) == ("asks-for-context", "medium")
 
 
+@pytest.mark.parametrize("name", ["conversationIndex", "conversationThreadId", "conversation_url"])
+def test_which_conversation_it_is_tells_nothing_of_what_was_said(name: str) -> None:
+    assert not inspect_definition(schema({name: {"type": "string"}}))
+
+
 @pytest.mark.parametrize("name", ["ssh_key", "ssh_key_name", "auth_ssh_key", "private_key_file_path"])
 def test_a_key_that_the_tool_is_for_is_no_such_name(name: str) -> None:
     assert not inspect_definition(schema({name: {"type": "string"}}, (name,)))
