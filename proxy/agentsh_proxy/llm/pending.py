@@ -23,6 +23,7 @@ from agentsh_net.core.values.recent import remember
 MAX_ANSWERS: Final = 1024
 MAX_MESSAGES: Final = 4096
 MAX_CALLS: Final = 64  # of one answer: models send a handful
+MAX_LENGTH: Final = 256  # of ids and names; OpenAI's have 64 at most
 
 
 class _Refused(NamedTuple):
@@ -48,8 +49,10 @@ class Pending:
         call, verdict = judged.call, judged.verdict
         if not (call.kept_in and call.call_id and verdict.blocked) or verdict.steered:
             return
-        kept = ToolCall(call.name, call.call_id, item_id=call.item_id)
-        refused = _Refused(kept, notice(call.name, verdict.reason))
+        if max(map(len, (call.kept_in, call.call_id, call.item_id))) > MAX_LENGTH:
+            return  # no provider's
+        kept = ToolCall(call.name[:MAX_LENGTH], call.call_id, item_id=call.item_id)
+        refused = _Refused(kept, notice(kept.name, verdict.reason))
         calls = self._by_answer.get((session_id, call.kept_in), {})
         if len(calls) < MAX_CALLS:
             remember(

@@ -101,6 +101,8 @@ def test_what_waits_for_nothing_leaves_as_it_came(session, given, answer):
         Judged(ToolCall("rm", "call_0", kept_in="resp_1"), Verdict(Action.BLOCK, "denied", steered=True)),
         Judged(ToolCall("rm", "call_0"), DENIED),
         Judged(ToolCall("rm", "", kept_in="resp_1"), DENIED),
+        Judged(ToolCall("rm", "c" * 257, kept_in="resp_1"), DENIED),
+        Judged(ToolCall("rm", "call_0", kept_in="resp_1", item_id="f" * 257), DENIED),
     ],
 )
 def test_only_calls_that_nobody_else_answers_are_remembered(judged):
@@ -130,6 +132,13 @@ def test_a_reference_to_our_message_becomes_one_to_the_call_and_its_result(answe
     left = orjson.loads(waiting.answered("s", asked, body))
     assert left["input"] == [asked["input"][0], *stands_for, "more"]
     assert waiting.answered("other", asked, body) is body
+
+
+def test_a_long_name_is_remembered_in_part():
+    waiting = Pending()
+    waiting.note("s", Judged(ToolCall("n" * 100_000, "call_0", kept_in="resp_1"), DENIED))
+    left = orjson.loads(waiting.answered("s", *going_on([])))
+    assert left["input"] == [result(text=TEXT.replace("rm", "n" * 256))]
 
 
 def test_memory_is_bounded(monkeypatch):
