@@ -22,7 +22,6 @@ from agentsh_net.core.model import Transport, Verdict
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import definitions, identity
 from agentsh_net.core.trust.identity import Aspect
-from agentsh_net.core.values import jsontext
 from agentsh_net.core.values.recent import remember
 from agentsh_net.core.verdicts.policy import Charge
 from agentsh_proxy.gateway.apart import LONG, apart
@@ -31,8 +30,6 @@ from agentsh_proxy.gateway.view import Place
 
 # Seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them.
 SETTLING: Final = 2.0
-# Pages of other lists of one client that are not reported again: a server's prompts and resources have few.
-MAX_REPORTED: Final = 32
 # Clients without a session of one server; past it who was heard longest ago begins anew.
 MAX_UNNAMED: Final = 1024
 
@@ -41,8 +38,7 @@ class Offer:
     """A server's offer to one client."""
 
     __slots__ = (
-        "_itself", "_known_by", "_own", "_paging", "_place", "_reported", "_standing", "_worker", "facts", "listing",
-        "server_id",
+        "_itself", "_known_by", "_own", "_paging", "_place", "_standing", "_worker", "facts", "listing", "server_id",
     )  # fmt: skip
 
     def __init__(self, worker: Dependencies, server_id: str, place: Callable[[], Place]) -> None:
@@ -55,7 +51,6 @@ class Offer:
         self._itself: Verdict | None = None  # by what `_known_by` says
         # Likewise, by tool; None: each call is judged for itself.
         self._standing: dict[str, Verdict | None] = {}
-        self._reported: frozenset[bytes] = frozenset()  # digests of what else was listed
         self._paging = asyncio.Lock()
         self._worker = worker
         self._place = place
@@ -117,11 +112,8 @@ class Offer:
         await self._take(definitions)
 
     def listed(self, method: str, found: Mapping[str, Any]) -> None:
-        """Let the supervisor know of a page of what the server lists besides tools, unless this client's last pages had it."""
-        mark = sha256(jsontext.dumps(found)).digest()
-        if found and mark not in self._reported:
-            kept = self._reported if len(self._reported) < MAX_REPORTED else frozenset()
-            self._reported = kept | {mark}
+        """Let the supervisor know of a page of what the server lists besides tools."""
+        if found:
             aspect = definitions.KINDS[method].aspect
             self._worker.report({"server_id": self.server_id, "listed": {aspect.value: found}})
 

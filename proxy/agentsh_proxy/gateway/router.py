@@ -39,6 +39,7 @@ from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.dialing import teller
 from agentsh_proxy.gateway.forward import Forward
 from agentsh_proxy.gateway.pipe import Pipe
+from agentsh_proxy.gateway.reporting import Reporting
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.sse import SsePipe
@@ -97,7 +98,7 @@ class Gateway:
             claim=self._claim,
             unanswered=lambda: means.charges.unanswered,
             emit=means.emit,
-            report=means.report,
+            report=Reporting(means.report, lambda: self.view.snapshot.generation),
             changed=self._until_changed,
             customs=lambda: self.view.customs,
             counted=self._count,
