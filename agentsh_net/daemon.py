@@ -224,6 +224,7 @@ class Daemon:
         await self.state.names.start(self.state.current)
         self._tasks.keep("watch", self._look_around)
         self._tasks.keep("sessions", self._clear_away)
+        self._tasks.keep("watchdog", notify.say_alive)
         await self._serve_shims(stack)
         self.state.reloading.watch(self._initial)
         stack.callback(self.state.reloading.close)

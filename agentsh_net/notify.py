@@ -1,10 +1,11 @@
-"""How the daemon tells its starter that it is ready: systemd's notify socket and a ready file.
+"""How the daemon tells its starter that it is ready, and that it lives: systemd's notify socket and a ready file.
 
 `sd_notify(3)`: a datagram to $NOTIFY_SOCKET; an address that starts with `@` is in the abstract namespace.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -35,6 +36,14 @@ def sd_notify(state: str, environ: Mapping[str, str] = os.environ) -> bool:
         except OSError:  # a variable that was passed on to where its socket is not
             return False
     return True
+
+
+async def say_alive(environ: Mapping[str, str] = os.environ) -> None:
+    """Tell the service manager again and again that the event loop turns, where it asks for that (sd_watchdog_enabled(3))."""
+    interval = environ.get("WATCHDOG_USEC", "")
+    while interval.isdecimal() and environ.get("WATCHDOG_PID") in {None, str(os.getpid())}:
+        sd_notify("WATCHDOG=1", environ)
+        await asyncio.sleep(int(interval) / 1e6 / 2)
 
 
 def claim_ready_file(path: Path, control: str) -> None:

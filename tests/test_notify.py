@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
 from pathlib import Path
 
 import pytest
+from running import OFF, running
 
 from agentsh_net import lock_file
 from agentsh_net.control.errors import ControlError
@@ -16,6 +18,7 @@ from agentsh_net.notify import (
     claim_ready_file,
     read_ready_file,
     remove_ready_file,
+    say_alive,
     sd_notify,
     write_ready_file,
 )
@@ -41,6 +44,29 @@ def test_an_abstract_address_works_too() -> None:
 
 def test_without_a_service_manager_nothing_is_sent() -> None:
     assert not sd_notify("READY=1", {})
+
+
+def test_a_manager_that_asks_for_it_hears_that_the_daemon_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "notify"
+    monkeypatch.setenv("NOTIFY_SOCKET", str(path))
+    monkeypatch.setenv("WATCHDOG_USEC", "20000")
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(60)
+        with running(tmp_path, OFF):
+            while manager.recv(64) != b"READY=1":
+                pass
+            assert [manager.recv(64) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"}, {"WATCHDOG_USEC": "x"}]
+)
+def test_who_does_not_ask_hears_nothing_of_it(asked: dict[str, str]) -> None:
+    asyncio.run(say_alive(asked))  # ends at once
 
 
 def test_the_ready_file_replaces_an_older_one_and_leaves_no_scratch(tmp_path: Path) -> None:

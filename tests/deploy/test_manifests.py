@@ -109,6 +109,11 @@ def test_systemd_asks_the_daemon_alone_to_stop_so_that_calls_of_stdio_servers_en
     assert re.findall(r"^KillMode=(.*)$", unit, re.MULTILINE) == ["mixed"]
 
 
+def test_a_daemon_that_hangs_is_replaced_and_leaves_no_core() -> None:
+    unit = (DEPLOY / "agentsh-net.service").read_text()
+    assert re.findall(r"^Watchdog(?:Sec|Signal)=(.*)$", unit, re.MULTILINE) == ["120", "SIGKILL"]
+
+
 def test_a_process_that_grew_too_much_does_not_end_the_service() -> None:
     unit = (DEPLOY / "agentsh-net.service").read_text()
     assert re.findall(r"^OOMPolicy=(.*)$", unit, re.MULTILINE) == ["continue"]
