@@ -125,7 +125,7 @@ def _names(
     deciding = list(shared_endpoints.by_name(rules))
     if not deciding:
         return {}
-    # Of the servers there alone: the planes have room for 16,384 names, and each server may have sixteen others.
+    # Of the servers there alone: the planes have room for 16,384 names, and each server may have 32 others.
     there = {server_id for rule in deciding for server_id in rule.server_ids}
     aliases = {key: found for key, found in aliases.items() if key not in blocked or key in there}
     spared = watched_hosts(snapshot.config).values()

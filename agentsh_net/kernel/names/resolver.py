@@ -36,6 +36,8 @@ _PARALLEL = 32
 _HOSTS_FILE_EVERY = 5.0
 # How often (seconds) it is asked whether this network has an IPv6 translator: about as often as a machine changes networks.
 _TRANSLATORS_EVERY = 300.0
+# Of one server: what a chain may have, twice. The planes have room for 16,384 names.
+_MOST_ALIASES = 32
 # Seconds until a name without a record of a kind is asked for that kind again.
 _NO_RECORD_TTL = 60.0
 
@@ -75,7 +77,7 @@ class Resolver:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Take the settings and the way to tell: `changed` is called with server id -> addresses whenever that mapping is no longer what it was."""
-        self._book = Book(settings)
+        self._book, self._settings = Book(settings), settings
         self._changed = changed
         self._hearsay = Hearsay(settings)
         self._servers = name_servers or NameServers()
@@ -98,7 +100,7 @@ class Resolver:
         self._hosts: Mapping[str, str] = {}
         self._woken = asyncio.Event()
         self._refused: dict[tuple[str, Kind], list[str]] = {}
-        self._aliases: dict[tuple[str, Kind], tuple[str, ...]] = {}
+        self._aliases: dict[str, dict[str, float]] = {}  # and until when each counts
         self._told: tuple[object, ...] = ()
         self._asked_of: tuple[Collection[Address], tuple[str, ...]] | None = None
 
@@ -112,7 +114,7 @@ class Resolver:
         self._hearsay.keep(self._book.names())
         self._wire = dict(self._on_the_wire())
         self._refused = {key: why for key, why in self._refused.items() if key[0] in self._book.names()}
-        self._aliases = {key: them for key, them in self._aliases.items() if key[0] in self._book.names()}
+        self._aliases = {name: them for name, them in self._aliases.items() if name in self._book.names()}
         self._hosts_file.refresh()
         self._take_hosts_file()
         self._recall()
@@ -150,10 +152,9 @@ class Resolver:
 
     def aliases(self) -> dict[str, frozenset[str]]:
         """Return by which other names servers were found: who answers by a server's own may answer by them too."""
-        found: dict[str, set[str]] = {}
-        for (host, _), aliases in self._aliases.items():
-            found.setdefault(host, set()).update(aliases)
-        return {key: frozenset(found[host]) for key, host in self._hosts.items() if host in found}
+        return {
+            key: frozenset(found) for key, host in self._hosts.items() if (found := self._aliases.get(host))
+        }
 
     def own(self) -> frozenset[IPv6Address]:
         """Return this host's addresses as the planes look them up: not those of a link, which come and go with containers."""
@@ -330,10 +331,17 @@ class Resolver:
             (name, kind), answer.addresses, ttl=answer.ttl, now=self._clock(), jitter=self._jitter(), own=own
         )
         self._refused[name, kind] = refused
-        if answer.aliases and answer.addresses:
-            self._aliases[name, kind] = answer.aliases
-        elif answer.addresses:
-            self._aliases.pop((name, kind), None)
+        if answer.addresses:
+            self._keep_aliases(name, answer)
+
+    def _keep_aliases(self, name: str, answer: Answer) -> None:
+        """Keep them as long as addresses: names that take turns are all the server's."""
+        now, settings = self._clock(), self._settings
+        until = now + min(max(answer.ttl, settings.min_ttl), settings.max_ttl) + settings.grace
+        held = {alias: end for alias, end in self._aliases.get(name, {}).items() if end > now}
+        held |= dict.fromkeys(answer.aliases, until)
+        latest = sorted(held, key=lambda alias: held[alias], reverse=True)[:_MOST_ALIASES]
+        self._aliases[name] = {alias: held[alias] for alias in latest}
 
     async def _ask_neighbours(self, name: str, kind: Kind, own: Collection[Address]) -> None:
         """Take what neighbours say of a name as hearsay: any of them, a container too, may say what it likes."""

@@ -33,7 +33,7 @@ def visited(folder: Path) -> dict[str, Any]:
     network = {"mode": "enforce", "required": True, "layers": ["ebpf"], "on_shared_address": "sni"}
     policy = {
         "sandbox": {"mcp": rules},
-        "network": {**network, "resolve": {"min_ttl": "1s", "max_ttl": "1s"}},
+        "network": {**network, "resolve": {"min_ttl": "1s", "max_ttl": "1s", "grace": "1s"}},
     }
     said: dict[str, Any] = {}
     with running(folder, policy) as daemon:

@@ -114,7 +114,7 @@ def test_an_address_that_comes_to_this_host_is_told_and_those_of_its_links_are_n
     assert (told, made.own()) == ([{"a": (A1,)}], {canonical(A1), canonical(A2)})
 
 
-def test_the_other_names_of_a_server_are_those_that_the_last_good_answers_led_over(tmp_path: Path) -> None:
+def test_the_other_names_of_a_server_are_kept_as_long_as_its_addresses(tmp_path: Path) -> None:
     dns, clock = Dns(a_A=[A1], a_AAAA=[V6]), Clock()
     made, told = resolver(dns, tmp_path, clock=clock)
     found = []
@@ -122,16 +122,22 @@ def test_the_other_names_of_a_server_are_those_that_the_last_good_answers_led_ov
     async def scenario() -> None:
         dns.aliases = ("a.cdn.test", "pool.test")
         found.append((await made.watch({"s": "a", "t": str(A2)}), made.aliases())[1])
-        for dns.table, dns.aliases in (({}, ()), ({("a", "A"): [A1], ("a", "AAAA"): [V6]}, ())):
-            clock.now += 120
+        whole = dns.table
+        for later, dns.table, dns.aliases in (
+            (120, {}, ()),
+            (200, whole, ("other.test",)),
+            (300, whole, ("other.test",)),
+            (3600, {}, ()),
+        ):
+            clock.now += later
             await made._ask_due()
             found.append(made.aliases())
-        made._tell()
+            made._tell()
 
     asyncio.run(scenario())
-    known = {"s": frozenset({"a.cdn.test", "pool.test"})}
-    assert found == [known, known, {}]
-    assert len(told) == 1  # although the addresses are the same
+    first, last = frozenset({"a.cdn.test", "pool.test"}), frozenset({"other.test"})
+    assert [each["s"] for each in found] == [first, first, first | last, last, last]
+    assert len(told) == 2  # although the addresses are the same
 
 
 async def run_until(made: Resolver, condition: Any) -> None:
