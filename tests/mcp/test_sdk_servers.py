@@ -163,6 +163,8 @@ class Reports:
         while True:
             while self.all:
                 report = self.all.pop(0)
+                if "listed" in report:  # what there is besides tools
+                    continue
                 tools = {t["name"] for t in report["tools"]} if report["ok"] else None
                 if tools == names:
                     return report
