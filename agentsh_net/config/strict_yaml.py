@@ -266,6 +266,8 @@ def _mended(error: yaml.MarkedYAMLError) -> str:
             return f"a `key: value` indented as the mapping that begins {began}"
         case words if "block collection" in words:
             return f"a `- ` indented as the list that begins {began}"
+        case words if "alias" in words or "scanning a tag" in words:
+            return "quotes around text that begins with `*` or `!`"
         case words if "unknown escape" in words:
             return "single quotes around text with a `\\`, or each `\\` doubled"
         case words if "escape code" in words:
