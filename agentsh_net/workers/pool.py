@@ -264,11 +264,8 @@ class _Worker:
             pause = min(pause * 2, longest)
             try:
                 self._running, refused = await self._spawn(), ""
-            except (
-                ProtocolError,
-                OSError,
-                RuntimeError,
-            ) as error:  # of a host without processes, threads or descriptors too
+            # The latter two: the host has no processes, threads or descriptors left.
+            except (ProtocolError, OSError, RuntimeError) as error:
                 if str(error) != refused:
                     refused = str(error)
                     self._pool.report(
