@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.audit import events
@@ -22,6 +22,13 @@ from agentsh_net.shims.dependencies import Dependencies
 from agentsh_net.shims.handler import ShimHandler
 
 MAX_PATH = 4096  # characters of a path (Linux: PATH_MAX)
+
+# What calls came to of which there is no event, by the name that an opening tells their number under.
+_MISSED: Final = {
+    "unjudged": "passed unjudged while the daemon was away (fail_closed is false)",
+    "refused": "were refused while the daemon was away (fail_closed)",
+    "unrecorded": "were allowed and perhaps not recorded: the daemon ended",
+}
 
 
 class ShimService:
@@ -42,7 +49,7 @@ class ShimService:
                 "server": str(server_id),
                 "session": str(token),
                 "hide": bool(hide),
-                "unjudged": int(unjudged),
+                "unjudged": int(),
             }:
                 pass
             case _:
@@ -63,15 +70,10 @@ class ShimService:
             counts=counts,
         )
         self._handlers.add(handler)
-        if unjudged > 0:
-            self._tell_lost(
-                handler, unjudged, "passed unjudged while the daemon was away (fail_closed is false)"
-            )
-        match opening.get("unrecorded"):
-            case int(unrecorded) if unrecorded > 0:
-                self._tell_lost(
-                    handler, unrecorded, "were allowed and perhaps not recorded: the daemon ended"
-                )
+        for name, what in _MISSED.items():
+            match opening.get(name):
+                case int(count) if count > 0:
+                    self._tell_lost(handler, count, what)
         return handler
 
     def takes_news(self) -> bool:

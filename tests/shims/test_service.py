@@ -89,6 +89,14 @@ def test_calls_that_passed_unjudged_are_told_of() -> None:
     assert "fs" in event["reason"]
 
 
+def test_calls_that_were_refused_for_want_of_a_daemon_are_told_of() -> None:
+    front = Front()
+    front.enter(refused=2)
+    (event,) = front.told("events_lost")
+    assert (event["layer"], event["lost"]) == ("shim", 2)
+    assert "were refused while the daemon was away" in event["reason"]
+
+
 def test_calls_that_an_earlier_daemon_may_have_forgotten_are_told_of() -> None:
     front = Front()
     front.enter(unrecorded=2)

@@ -104,6 +104,7 @@ class Conversation:
         if answer is not None:
             return answer
         if self._daemon.closed and (not found or judged(found, reading=self._daemon.reads)):
+            self._daemon.refused += refusals.count_calls(line)
             return Answer(passes=False, replies=tuple(refusals.of_line(line)))
         self._daemon.unjudged += refusals.count_calls(line)
         return Answer(passes=True)
@@ -135,7 +136,9 @@ class Conversation:
 
     def _long(self, sender: str, way: Way, held: Held) -> None:
         def decided(answer: Answer | None) -> None:
-            if answer is None and not self._daemon.closed:
+            if answer is None and self._daemon.closed:
+                self._daemon.refused += sender == "client"
+            elif answer is None:
                 self._daemon.unjudged += sender == "client"
             passes = answer.passes if answer is not None else not self._daemon.closed
             if passes and not self._denied:

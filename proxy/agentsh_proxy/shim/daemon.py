@@ -104,6 +104,7 @@ class Daemon:
         self.denial = "[agentsh] the server is denied by policy"  # what its client is told then
         self.refusal = ""  # why it may not be started
         self.unjudged = 0  # calls that passed while it was away
+        self.refused = 0  # calls that did not, because nothing passes then
         self.unrecorded = 0  # calls that it was told of and perhaps forgot, because it ended
 
     @property
@@ -158,10 +159,10 @@ class Daemon:
         self._socket, self.fd, self._told = connection, connection.fileno(), False
         self._heard.register(self.fd, select.POLLIN)
         self._frames = Frames()
-        missed = {"unjudged": self.unjudged, "unrecorded": self.unrecorded, "counts": True}
-        self.unjudged = self.unrecorded = 0
+        missed = {"unjudged": self.unjudged, "refused": self.refused, "unrecorded": self.unrecorded}
+        self.unjudged = self.refused = self.unrecorded = 0
         self._opening_sent = True
-        self._send(frame(self._opening | missed), _ignore)
+        self._send(frame(self._opening | missed | {"counts": True}), _ignore)
         return self._socket is not None
 
     def opened(self) -> bool:

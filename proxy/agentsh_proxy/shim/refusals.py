@@ -56,7 +56,7 @@ def of_server(line: bytes, results: list[Any], *, notes: bool = False) -> tuple[
 
 
 def count_calls(line: bytes) -> int:
-    """Return how many calls pass unjudged with a line."""
+    """Return how many calls pass, or are refused, unjudged with a line."""
     try:
         return sum(message.get("method") == CALL for message in messages(line))
     except UnreadableError:

@@ -33,7 +33,7 @@ class FakeDaemon:
         self.told: list[tuple[bytes, int]] = []
         self.asked: list[tuple[bytes, Callable[[Answer | None], None]]] = []
         self.takes_news = True
-        self.unjudged = 0
+        self.unjudged = self.refused = 0
         self.talk = Conversation(self)  # type: ignore[arg-type] # as far as lines are concerned
 
     @property
@@ -139,11 +139,11 @@ def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
     daemon = FakeDaemon(away=True)
     lines = called("t", 1) + called("u", 2)
     assert daemon.client(lines) == lines
-    assert daemon.unjudged == 2
+    assert (daemon.unjudged, daemon.refused) == (2, 0)
     closed = FakeDaemon(away=True, closed=True)
     assert closed.client(lines) == b""
     assert [json.loads(line)["id"] for line in bytes(closed.talk.down.out).splitlines()] == [1, 2]
-    assert closed.unjudged == 0
+    assert (closed.unjudged, closed.refused) == (0, 2)
 
 
 @pytest.mark.parametrize("line", [b'{"method":"ping","method":"tools/call"}', b"\xff"])
@@ -193,7 +193,7 @@ def test_of_a_line_past_the_bound_that_is_refused_who_waits_for_an_answer_is_tol
     daemon.talk.up.feed(long(text)[:-1])
     assert daemon.client(b"\n") == (b"" if to_client else error(7, TOO_LONG, UNREADABLE))
     assert daemon.server(b"") == (error(7, TOO_LONG, UNREADABLE) if to_client else b"")
-    assert daemon.unjudged == 0
+    assert (daemon.unjudged, daemon.refused) == (0, 1)
 
 
 READ = b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///x"}}\n'

@@ -242,11 +242,12 @@ def test_without_a_daemon_a_question_is_answered_by_nobody_at_once(scene: Scene)
 def test_a_daemon_that_comes_is_found_and_hears_what_it_missed(scene: Scene) -> None:
     scene.ask()
     scene.daemon.unjudged += 3
+    scene.daemon.refused += 2
     scene.listen()
     scene.ask()  # the very next line: none passes because one was just tried in vain
     opening, question = scene.accept()
-    assert (opening["unjudged"], question["ask"]) == (3, "client")
-    assert scene.daemon.unjudged == 0
+    assert (opening["unjudged"], opening["refused"], question["ask"]) == (3, 2, "client")
+    assert (scene.daemon.unjudged, scene.daemon.refused) == (0, 0)
 
 
 def test_a_daemon_that_lets_nobody_in_is_not_asked_with_every_line(scene: Scene) -> None:
