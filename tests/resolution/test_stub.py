@@ -19,6 +19,7 @@ import pytest
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.configuration.settings import Resolve
 from agentsh_net.core.errors import ConfigError
+from agentsh_net.core.links.stub_link import MAX_DATAGRAM, Decided, Held, decode, encode
 from agentsh_net.core.network.dns_message import Ascribed, wire_name
 from agentsh_net.kernel.names.name_servers import NameServers
 from agentsh_net.resolution import stub
@@ -30,7 +31,7 @@ ANYWHERE = Resolve(stub=True, stub_listen="127.0.0.1", stub_port=0)
 
 def answer(name: str, *addresses: str) -> bytes:
     made = dns.message.make_response(dns.message.make_query(name, "A"))
-    made.answer.append(dns.rrset.from_text(f"{name}.", 60, "IN", "A", *addresses))
+    made.answer += [dns.rrset.from_text(f"{name}.", 60, "IN", "A", *addresses)] if addresses else []
     return made.to_wire()
 
 
@@ -94,6 +95,38 @@ def test_other_answers_go_out_at_once_but_not_what_cannot_be_read(tmp_path: Path
     assert stage.stub.decide(answer("evil.test", "10.0.0.1")[:-1]) is False
     assert stage.stub.decide(b"nonsense") is False
     assert stage.resolver.said == []
+
+
+@pytest.mark.parametrize(("confirmed", "last"), [(True, b"nonsense"), (False, b"")])
+def test_what_is_decided_is_told_to_the_process_until_one_of_both_ends_it(
+    tmp_path: Path, confirmed: bool, last: bytes
+) -> None:
+    stage = Stage(tmp_path, confirmed=confirmed)
+
+    async def script() -> list[tuple[int, bool]]:
+        loop = asyncio.get_running_loop()
+        stage.stub._link, process = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (stage.stub._link, process):
+            end.setblocking(False)
+        loop.add_reader(stage.stub._link, stage.stub._read)
+        async with asyncio.timeout(60):
+            for number, message in enumerate(
+                (answer("other.test"), b"nonsense", answer("evil.test", "10.0.0.1"))
+            ):
+                process.send(encode(Held(number, message)))
+            told = [decode(await loop.sock_recv(process, MAX_DATAGRAM)) for _ in range(3)]
+            if last:
+                process.send(last)
+            else:
+                process.shutdown(socket.SHUT_WR)
+            assert await loop.sock_recv(process, 1) == b""
+        process.close()
+        stage.stub._tell(9, release=True)  # decided too late: nobody is there
+        return [(each.number, each.release) for each in told if isinstance(each, Decided)]
+
+    assert asyncio.run(script()) == [(0, True), (1, False), (2, confirmed)]
+    status = stage.stub.status()
+    assert (status["refused"], status["held"]["count"]) == (1 if confirmed else 2, 1)
 
 
 def test_a_taken_port_is_the_operators_problem() -> None:
