@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sqlite3
+from collections.abc import Iterator
 from ipaddress import IPv6Address
 from pathlib import Path
 from socket import AF_INET, IPPROTO_TCP
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from fake_kernel import FakeKernel
+from loopback import until
 from running import SERVERS, Running, awaited, policy, running
 
 from agentsh_net.config import options
@@ -97,6 +99,58 @@ def test_what_the_sweep_closed_at_the_start_is_told(tmp_path: Path) -> None:
 
     with running(tmp_path, policy(), prepare) as here:
         assert here.await_event("mcp_network_connection")["action"] == "block"
+
+
+def test_what_the_kernel_saw_until_it_is_let_go_is_on_record_explained_or_not(tmp_path: Path) -> None:
+    def prepare(here: Any) -> None:
+        here.kernel.filenos = list  # nothing is read before the end
+
+    with running(tmp_path, policy(), prepare) as here:
+        unexplained = record("::ffff:10.9.0.2", Fate.TAG, session_id="a", generation=1)
+        here.kernel.see(record("::ffff:10.9.0.1", Fate.DENY), unexplained)
+    told = here.events("mcp_network_connection")
+    assert {(event["server_id"], event["correlated"]) for event in told} == {("evil", False), ("good", False)}
+
+
+@pytest.fixture
+def ignored() -> Iterator[None]:
+    """Signals that the daemon does not take do not end the tests."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("ignored")
+def test_sighup_has_the_file_read_again_and_sigterm_ends_the_daemon(tmp_path: Path) -> None:
+    here = Running(tmp_path, policy())
+
+    async def main() -> int:
+        wanted = Options(here.file, None, tmp_path / "ready")
+        loaded = options.load(wanted, {})
+        daemon = Daemon(wanted, loaded, logging.getLogger("test.daemon"), lambda _: here.kernel)
+        running = asyncio.create_task(daemon.run())
+        async with asyncio.timeout(60):
+            await until((tmp_path / "ready").exists)
+            daemon.state.reloading.close()  # which watches the file
+            here.write(policy(denied="good"))
+            os.kill(os.getpid(), signal.SIGHUP)
+            await until(lambda: "deny 10.9.0.2:0 good" in here.kernel.text())
+            os.kill(os.getpid(), signal.SIGTERM)
+            return await running
+
+    assert asyncio.run(main()) == 0
+    assert [event["generation"] for event in here.events("policy_reloaded")] == [2]
+
+
+def test_servers_that_run_for_the_gateway_are_looked_through_where_the_policy_is_another(tmp_path: Path) -> None:  # fmt: skip
+    with running(tmp_path, policy()) as here:
+        denied: list[bool] = []
+        judge = lambda: here.daemon.state.current.snapshot.judge_server("good").blocked
+        here.daemon.stdio.follow = lambda: denied.append(judge())  # type: ignore[method-assign]
+        here.write(policy(denied="good"))
+        here.client.call("reload")
+        assert denied and all(denied)
 
 
 def test_a_layer_taken_away_is_back_within_two_looks(tmp_path: Path) -> None:
