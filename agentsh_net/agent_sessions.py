@@ -210,6 +210,6 @@ class AgentSessions:
 def _is_there(peer: Peer) -> bool:
     """Say whether the process still is who it was when it connected."""
     try:
-        return peer.pid > 0 and Path(f"/proc/{peer.pid}").stat().st_uid in {peer.uid, 0}
+        return Path(f"/proc/{peer.pid}").stat().st_uid in {peer.uid, 0}
     except OSError:
         return False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from ipaddress import ip_address
@@ -149,6 +151,23 @@ def test_a_name_that_is_no_name_makes_nothing(here: Running, name: str) -> None:
     with pytest.raises(ControlError, match="session id"):
         here.client.call("session.exec", session_id=name)
     assert here.kernel.cgroups.inside == {}
+
+
+@pytest.fixture
+def anothers() -> Iterator[int]:
+    """A process of a user who did not ask."""
+    with subprocess.Popen(["sleep", "600"], user=65534) as process:
+        yield process.pid
+        process.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start a process of another user")
+def test_a_process_that_is_not_seen_or_is_anothers_by_now_is_moved_nowhere(here: Running, anothers: int) -> None:  # fmt: skip
+    for peer in (Peer(0, 0, 0), Peer(2**22 + 1, 0, 0), Peer(anothers, 1000, 1000)):
+        asked = here.daemon.state.agents.start("mine", peer, "")
+        with pytest.raises(ControlError, match="does not see the process"):
+            asyncio.run_coroutine_threadsafe(asked, here.loop).result(60)
+        assert here.kernel.cgroups.inside == {}
 
 
 def test_where_the_planes_refuse_the_session_it_does_not_begin(here: Running) -> None:
