@@ -115,7 +115,8 @@ class Session:
                     async for page in self._pages(method):
                         number += 1
                         listed = await asyncio.to_thread(definitions.read, method, page)
-                        heard({definitions.KINDS[method].aspect.value: listed}, f"{method} {number}")
+                        if listed:
+                            heard({definitions.KINDS[method].aspect.value: listed}, f"{method} {number}")
         except (ProtocolError, TimeoutError):
             self._talk.lists = ()  # tools are not to wait for it again
 

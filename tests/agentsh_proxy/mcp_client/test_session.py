@@ -162,6 +162,20 @@ def test_a_server_that_does_not_say_what_else_it_lists_keeps_its_tools_and_is_as
     run(scene())
 
 
+def test_an_empty_list_is_nothing_to_tell_of() -> None:
+    async def nothing(request: Seen, wire: Wire) -> None:
+        await wire.result(request, {"prompts": []})
+
+    async def scene() -> None:
+        handler = modern(server_discover=discovered, prompts_list=nothing)
+        async with serving(handler) as server, Session(declared(server)) as session:
+            await session.list(10)
+            await session.others(10, unheard)
+            assert server.asked.count("prompts/list") == 1
+
+    run(scene())
+
+
 def test_a_server_that_refuses_to_list_what_it_announced_has_nothing_else() -> None:
     async def scene() -> None:
         async with (
