@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.abi.wire import OwnIds
-from agentsh_net.core.errors import KernelError
+from agentsh_net.core.errors import MORE_FILES, NO_FILES, KernelError
 from agentsh_net.core.nft.sockets import Sockets
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.sockets import clients
@@ -45,6 +45,7 @@ class OwnCgroups:
         self._known: OrderedDict[int, str] = OrderedDict()  # cgroup id -> session id
         # Cgroups that are of no session; they stay so, and the kernel gives no id again.
         self._strange: set[int] = set()
+        self._seen: list[str] = []  # the sessions there were when one last looked
         self._employed: dict[int, int] = {}  # process -> its pidfd: a number may be somebody else's by now
         self.ids = self._make()
         for session_id in self.live():
@@ -70,12 +71,13 @@ class OwnCgroups:
             _move(pid, self.workers)
 
     def live(self) -> list[str]:
-        """Return the ids of the sessions that have a cgroup, sorted."""
+        """Return the ids of the sessions that have a cgroup, sorted; those that were seen last where no file descriptor is left."""
         try:
             entries = [e.name for e in os.scandir(self.sessions) if e.is_dir(follow_symlinks=False)]
-        except OSError:
-            return []
-        return sorted(name.removesuffix(_SUFFIX) for name in entries if name.endswith(_SUFFIX))
+        except OSError as error:
+            return self._seen.copy() if error.errno in NO_FILES else []
+        self._seen = sorted(name.removesuffix(_SUFFIX) for name in entries if name.endswith(_SUFFIX))
+        return self._seen.copy()
 
     def begin(self, session_id: str) -> None:
         """Make a session's cgroup. Raises KernelError, also where something still runs in it."""
@@ -244,8 +246,8 @@ def _levels() -> tuple[int, ...]:
 def _populated(path: Path) -> bool:
     try:
         return "populated 1" in (path / "cgroup.events").read_text(encoding="ascii")
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno in NO_FILES  # who cannot look does not say that nothing runs there
 
 
 def _move(pid: int, path: Path) -> None:
@@ -268,4 +270,5 @@ def _id(path: Path) -> int:
 def _refused(what: str, path: Path, error: OSError) -> KernelError:
     busy = error.errno in {errno.EBUSY, errno.EOPNOTSUPP}
     remedy = "a cgroup v2 hierarchy without threaded cgroups at its root" if busy else REMEDY
+    remedy = MORE_FILES if error.errno in NO_FILES else remedy
     return KernelError(f"cannot {what} {path}: {error.strerror}", layer=LAYER, remedy=remedy)

@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from few_files import no_file_left
 from netns import box
 
 from agentsh_net.core.abi.ip_packet import Packet
@@ -249,3 +250,25 @@ def of_connections() -> list[str | None]:
 
 def test_a_connection_is_of_the_session_in_which_its_clients_socket_was_made() -> None:
     assert box.in_box(of_connections) == ["", "", "mine", "mine", "mine", "mine", "", "", None]
+
+
+def without_descriptors() -> tuple[list[str], list[str], str]:
+    own = OwnCgroups(ROOT)
+    own.begin("one")
+    child = asleep()
+    own.enter("one", child)
+    own.live()
+    with no_file_left():
+        live, ended = own.live(), own.ended()
+        try:
+            own.enter("one", child)
+        except KernelError as error:
+            remedy = error.remedy
+    box.kill(child)
+    return live, ended, remedy
+
+
+def test_a_moment_without_file_descriptors_ends_no_session_in_which_an_agent_runs() -> None:
+    live, ended, remedy = box.in_box(without_descriptors)
+    assert (live, ended) == (["one"], [])
+    assert "LimitNOFILE=" in remedy
