@@ -26,7 +26,7 @@ _OPAQUE: Final = frozenset(
 )
 # Twice anywhere, these leave open what the provider is asked for.
 _DECISIVE: Final = frozenset({"tools", "mcpservers", "name", "url", "streamablehttptransport", "request"})
-_SIGN: Final = re.compile(rb"mcp_?server")
+_SIGN: Final = re.compile(rb"mcp_*s_*e_*r_*v_*e_*r")  # as keys are read here, without underscores
 _HEADERS: Final = frozenset({"headers"})
 _ADDRESS: Final = frozenset({"url", "uri", "httpurl"})
 
