@@ -6,14 +6,16 @@ import socket
 from collections import Counter
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from netns import box
 from netns.scene import at, listening, outcome, plan
 
-from agentsh_net.core.abi import sock_diag
+from agentsh_net.core.abi import sock_diag, wire
 from agentsh_net.core.network.addresses import Address
-from agentsh_net.kernel.sockets.sweep import sweep
+from agentsh_net.core.network.plane import Fate, Name, Plan, Rule
+from agentsh_net.kernel.sockets.sweep import _condemned, sweep
 
 pytestmark = pytest.mark.kernel
 
@@ -109,3 +111,47 @@ def test_a_plan_without_denials_looks_at_nothing() -> None:
         return sweep(plan(tag=(at("10.99.0.2", 443),))), still(connection) + server.getsockname()[0]
 
     assert box.in_box(inside) == ([], "open10.99.0.2")
+
+
+OPEN, UNREAD, UDP = Fate.SNI_OPEN, b"", sock_diag.UDP
+
+
+def read(verdict: int, name: str = "") -> bytes:
+    """What the probes keep of a connection."""
+    return wire.STREAM.pack(*[0] * 10, verdict, *[0] * 5) + wire.encode_name(Name(name))
+
+
+@pytest.mark.parametrize(
+    ("fate", "storage", "more", "closed"),
+    [
+        (Fate.DENY, UNREAD, {}, True),
+        (Fate.TAG, UNREAD, {}, False),
+        (Fate.SNI, read(wire.REFUSED, "good.test"), {}, True),
+        (OPEN, read(wire.REFUSED, "good.test"), {}, True),
+        (Fate.SNI, read(wire.PASSED, "evil.test"), {}, True),
+        (OPEN, read(wire.PASSED, "port.test"), {}, True),
+        (Fate.SNI, read(wire.PASSED, "good.test"), {}, False),
+        (Fate.SNI, read(wire.PASSED, "other.test"), {}, False),
+        (Fate.SNI, read(wire.READING, "evil.test"), {}, False),  # its hello is not whole yet
+        (Fate.SNI, UNREAD, {}, True),
+        (Fate.SNI, UNREAD, {"inode": 0}, False),  # what nobody holds lost what was read of it
+        (OPEN, UNREAD, {}, False),
+        (Fate.SNI, UNREAD, {"named": False}, True),
+        (OPEN, read(wire.REFUSED), {"named": False}, False),
+        (Fate.SNI, UNREAD, {"inode": 0, "protocol": UDP}, True),
+        (Fate.SNI, UNREAD, {"inode": 0, "named": False}, True),
+        (OPEN, UNREAD, {"protocol": UDP}, False),
+        (Fate.DENY, UNREAD, {"concerns": False}, False),
+    ],
+)  # fmt: skip
+def test_at_a_shared_endpoint_the_name_that_was_read_says_who_is_closed(
+    fate: Fate, storage: bytes, more: dict[str, Any], closed: bool
+) -> None:
+    there = ip_address("10.99.0.2")
+    names = {Name("evil.test"): Fate.DENY, Name("good.test"): Fate.TAG, Name("port.test", 443): Fate.DENY}
+    shared = Plan(1, {at("10.99.0.2", 443): Rule(fate, ("a",))}, names=names)
+    found = sock_diag.Socket(
+        2, more.get("protocol", sock_diag.TCP), there, 1000, there, 443, 0, more.get("inode", 7), b"", storage=storage
+    )  # fmt: skip
+    concerns = lambda *_: more.get("concerns", True)
+    assert _condemned(shared, found, concerns, named=more.get("named", True)) is closed
