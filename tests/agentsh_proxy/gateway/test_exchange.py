@@ -204,7 +204,7 @@ def test_a_silent_server_of_the_newer_era_hears_it_by_the_closed_request_alone()
         assert (await front.post(request("tools/list", 2))).status == 200
         assert server.asked == ["tools/call", "tools/list"]
 
-    play(answering(silent), scene, gateway={"servers": {"peer": {"timeout": "200ms"}}})
+    play(answering(silent), scene, gateway={"servers": {"peer": {"timeout": "500ms"}}})
 
 
 @pytest.mark.parametrize("listens", ["GET", "subscriptions/listen"])
@@ -212,7 +212,7 @@ def test_a_stream_of_news_may_be_silent_for_longer_than_an_answer(listens: str) 
     async def news(_: Seen, wire: Wire) -> None:
         await wire.raw(STREAM)
         await wire.chunk(b": on\n\n")
-        await asyncio.sleep(0.2)  # four times the server's timeout
+        await asyncio.sleep(0.8)  # twice the server's timeout
         await wire.event(request("notifications/message", None))
         await wire.end()
 
@@ -221,7 +221,7 @@ def test_a_stream_of_news_may_be_silent_for_longer_than_an_answer(listens: str) 
         assert b"notifications/message" in got.body
 
     handler = legacy(**{listens.replace("/", "_"): news})
-    play(handler, scene, gateway={"servers": {"peer": {"timeout": "50ms"}}})
+    play(handler, scene, gateway={"servers": {"peer": {"timeout": "400ms"}}})
 
 
 def test_a_silent_server_is_given_up_and_told_so() -> None:
