@@ -138,7 +138,7 @@ def _phrase(name: str, category: Category, severity: Severity, pairs: str, ahead
     gap = _GAP % 40
     either = (f"{one}{gap}{other}" for pair in parted for one, other in permutations(map(_expression, pair)))
     anchors = tuple(tuple(word.split("*")[0] for pair in parted for word in pair[side]) for side in (0, 1))
-    return Phrase(name, category, severity, anchors, re.compile(f"{ahead}(?:{'|'.join(either)})"))
+    return Phrase(name, category, severity, anchors, f"{ahead}(?:{'|'.join(either)})")
 
 
 def _hails() -> tuple[Phrase, ...]:
@@ -147,16 +147,8 @@ def _hails() -> tuple[Phrase, ...]:
     for language, pair in _HAIL.items():
         called, done = map(_words, pair.split(";"))
         spoken = rf"{_expression(called)}{_GAP % 40}[:\uff1a]{_GAP % 60}{_expression(done)}"
-        anchors = (called, done)
-        found.append(
-            Phrase(
-                f"orders-machines-{language}",
-                Category.INSTRUCTION,
-                Severity.MEDIUM,
-                anchors,
-                re.compile(spoken),
-            )
-        )
+        name = f"orders-machines-{language}"
+        found.append(Phrase(name, Category.INSTRUCTION, Severity.MEDIUM, (called, done), spoken))
     return tuple(found)
 
 

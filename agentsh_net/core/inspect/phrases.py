@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from agentsh_net.core.inspect.anchors import Anchors
 from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, excerpt
@@ -48,9 +49,20 @@ class Phrase:
     category: Category
     severity: Severity
     anchors: tuple[tuple[str, ...], ...]
-    pattern: re.Pattern[str]
+    expression: str
+    flags: int = 0
     unless_negated: bool = False
     begins: bool = False
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression, compiled when a text has its anchors for the first time: all of them take 0.1 s of each start."""
+        return _compiled(self.expression, self.flags)
+
+
+@cache
+def _compiled(expression: str, flags: int) -> re.Pattern[str]:
+    return re.compile(expression, flags)
 
 
 def phrase(
@@ -66,8 +78,8 @@ def phrase(
     begins = "~|~" in pattern
     gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] | \\| ).){0,\1}?", pattern.replace("~|~", BEGINS))
     rarest_first = sorted((tuple(group.split(",")) for group in anchors.split(";")), key=len)
-    compiled = re.compile(gaps, re.VERBOSE | re.DOTALL)
-    return Phrase(name, category, severity, tuple(rarest_first), compiled, unless_negated, begins)
+    flags = re.VERBOSE | re.DOTALL
+    return Phrase(name, category, severity, tuple(rarest_first), gaps, flags, unless_negated, begins)
 
 
 class Index:
