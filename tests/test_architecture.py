@@ -107,7 +107,7 @@ def test_no_module_outgrows_its_room() -> None:
 
 
 # What the formatter leaves of a remark at the end of a line that is too long with it.
-TORN_REMARK = re.compile(r"^\s*[])}]+( as \w+:)?:?,?  # (?!fmt: skip|type: |noqa)", re.MULTILINE)
+TORN_REMARK = re.compile(r"^\s*[])}]+(| as \w+:| = \S+)[:,]?  # (?!fmt: skip|type: |noqa)", re.MULTILINE)
 
 
 def test_no_remark_stands_behind_a_lone_bracket() -> None:

@@ -64,9 +64,9 @@ def take(
 
 
 def _unread(fresh: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what stands for definitions that are too long to be kept, and so to be inspected: whoever wrote it may have wished for that."""
+    """Yield what stands for definitions that are not kept, and so not inspected: whoever wrote them may have wished for that."""
     for name in definitions.unread(fresh):
-        why = f"longer than {definitions.MAX_DEFINITION} characters: it was not read"
+        why = f"longer than {definitions.MAX_DEFINITION} characters, or listed in two ways: it was not read"
         yield Finding("too-large", Category.OVERSIZE, Severity.MEDIUM, dotted((name,)), why)
 
 

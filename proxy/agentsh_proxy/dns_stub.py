@@ -28,9 +28,8 @@ from agentsh_proxy.dns_questions import NOTIMP, ask, failure
 # Questions by UDP under way; one more takes the place of the eldest, whose name server is the slowest: nobody keeps the others from
 # asking. A machine asks some tens a second; at 2 s of patience this is 250 a second with a dead name server.
 MAX_QUESTIONS = 512
-MAX_STREAMS = (
-    64  # TCP clients at once; one more takes the place of the one that has said nothing for the longest time
-)
+# TCP clients at once; one more takes the place of the one that has said nothing for the longest time.
+MAX_STREAMS = 64
 MAX_QUERY = 4096  # of a client; with EDNS and cookies a question has some 100 bytes
 _IDLE = 10.0  # seconds that a TCP client may say nothing (RFC 7766, 6.2.3)
 # Seconds that an answer is held at most: longer than the planes ever take, shorter than the C library waits.
@@ -74,10 +73,9 @@ class Stub:
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._number = 0
         self._streams: set[asyncio.StreamWriter] = set()
-        self._silent: dict[
-            asyncio.StreamWriter, None
-        ] = {}  # those of whom a query is awaited, the eldest first
-        self._tasks: dict[asyncio.Task[None], None] = {}  # likewise
+        # Those of whom a query is awaited, and questions by UDP, the eldest first.
+        self._silent: dict[asyncio.StreamWriter, None] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self.ended: asyncio.Future[None] = loop.create_future()
         link.setblocking(False)
         loop.add_reader(link.fileno(), self._read)

@@ -60,10 +60,13 @@ def test_poison_is_told_whether_it_came_first_later_or_as_a_change() -> None:
         assert event["detections"]
 
 
-def test_what_is_too_long_to_be_read_is_told_as_such() -> None:
-    report = {
-        "listed": {"prompts": definitions.read("prompts/list", {"prompts": [{"name": "a", "x": "y" * 9000}]})}
-    }
+@pytest.mark.parametrize(
+    "prompts",
+    [[{"name": "a", "x": "y" * 9000}], [{"name": "a"}, {"name": "a", "description": POISON}]],
+    ids=["too long", "two under one name"],
+)
+def test_what_is_not_read_is_told_as_such(prompts: list[Any]) -> None:
+    report = {"listed": {"prompts": definitions.read("prompts/list", {"prompts": prompts})}}
     seen = lists.offered(report)
     event = told(lists.take(seen, SERVER, Pins(), VersionPinning(), "2026-01-01T00:00:00Z"))
     assert [(d["pattern"], d["severity"], d["path"]) for d in event["detections"]] == [

@@ -24,9 +24,9 @@ MAX_PAGE: Final = 2 << 20
 MAX_NAME: Final = 4_096
 # What changes with a resource's contents (2025-06-18, "resources"): no word of it is the server's.
 _OF_CONTENTS: Final = frozenset(("size",))
-_LENGTH: Final = "length"
-_DIGEST: Final = 100  # characters of what stands for a long definition
 _OF_ANNOTATIONS: Final = frozenset(("lastModified",))
+# What stands for a long definition, or for several under one name; and the characters that this is.
+_LENGTH, _SHA256, _DIGEST = "length", "sha256", 100
 
 
 class Kind(NamedTuple):
@@ -62,7 +62,7 @@ def read(method: str, result: Any) -> dict[str, Any]:
         pinned, length = _pinned(item)
         left -= len(name) + length
         if found.get(name, pinned) != pinned:  # nobody knows which of two a client takes
-            pinned = {"sha256": canonical.hash_of([found[name], pinned])}
+            pinned = {_SHA256: canonical.hash_of([found[name], pinned])}
         found[name] = pinned
     return found
 
@@ -75,12 +75,12 @@ def _pinned(item: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     text = canonical.text(kept)
     if len(text) <= MAX_DEFINITION:
         return kept, len(text)
-    return {_LENGTH: len(text), "sha256": canonical.hash_of(kept)}, _DIGEST
+    return {_LENGTH: len(text), _SHA256: canonical.hash_of(kept)}, _DIGEST
 
 
 def unread(listed: Value) -> list[str]:
     """Return the names of definitions of which a digest is known alone."""
-    return [name for name, definition in listed.items() if definition.keys() == {_LENGTH, "sha256"}]
+    return [name for name, definition in listed.items() if definition.keys() <= {_LENGTH, _SHA256}]
 
 
 def seen(known: Identity | None, server_id: str, aspect: Aspect, listed: Value, *, trust_first: bool, now: str) -> Identity:  # fmt: skip

@@ -37,9 +37,8 @@ from agentsh_proxy.gateway.view import Place
 
 _ANSWERS: Final = (Response, ErrorResponse)
 _Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
-ENDPOINT: Final = (
-    "endpoint"  # an event of HTTP+SSE (2024-11-05); not every client looks whose origin it names
-)
+# An event of HTTP+SSE (2024-11-05); not every client looks whose origin it names.
+ENDPOINT: Final = "endpoint"
 SHOWING: Final = HANDSHAKES | LISTS | {LIST}  # requests whose answers show the client what is pinned
 
 
