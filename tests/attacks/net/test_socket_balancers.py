@@ -53,7 +53,7 @@ def tried() -> dict[str, str]:
         said = {"udp": outcome(lambda: client.sendto(b"x", (SERVICE, 443)))}
     for name, address in (("tcp", SERVICE), ("tcp6", SERVICE6)):
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as client:
-            client.settimeout(0.5)
+            client.settimeout(2.5)  # a SYN that is lost comes again after one second
             said[name] = outcome(lambda c=client, a=address: c.connect((a, 443)))
     return said
 
