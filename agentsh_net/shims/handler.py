@@ -6,10 +6,11 @@ What a line may hold is core's gate's business, and what the events look like `a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from agentsh_net.apart import LONG, apart
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.audit.joining import Intent
@@ -35,13 +36,13 @@ from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.core.values import jsontext
 from agentsh_net.core.verdicts import results_policy
+from agentsh_net.shims import reading
 from agentsh_net.shims.asked import Asked, asked_by, unasked
 from agentsh_net.shims.call_log import CallLog
+from agentsh_net.shims.reading import Read, Unread
 
 if TYPE_CHECKING:
     from agentsh_net.shims.service import ShimService
-
-LIMITS: Final = jsonrpc.Limits(size=shim_link.MAX_LINE)
 
 Answer = bytes | Awaitable[bytes]
 
@@ -110,13 +111,14 @@ class ShimHandler:
         """Return the answer to a question, or what to await for it. Raises LinkError for one that is none."""
         match header:
             case {"ask": shim_link.CLIENT}:
-                return self._client(payload)
+                return _when_read(reading.of_client, payload, partial(self._client, payload))
             case {"ask": shim_link.CALLED}:
                 self._call_log.take(payload, self._ruled_on)
                 return b""
             case {"ask": shim_link.SERVER, "asked": list(asked), "stray": bool(stray)}:
                 self._call_log.forget()  # what this client is shown may block a tool
-                return self._server(payload, [*map(asked_by, asked)], stray=stray)
+                server = partial(self._server, payload, [*map(asked_by, asked)], stray=stray)
+                return _when_read(reading.of_server, payload, server)
             case {"ask": shim_link.LONG, "sender": "client" | "server" as sender}:
                 return self._long(sender)
             case {"ask": shim_link.STOPPED, "requests": int(requests)} if requests >= 0:
@@ -131,7 +133,7 @@ class ShimHandler:
         why = "judging it failed, which is a bug of agentsh-net: its log has more"
         match header:
             case {"ask": shim_link.CLIENT}:
-                return self._uncertain(payload, "client", why, why)
+                return self._uncertain(payload, "client", why, why, [dangers.id_in(payload)])
             case {"ask": shim_link.SERVER, "asked": list(asked)}:
                 return self._uncertain(payload, "server", why, why, [asked_by(item).id for item in asked])
             case _:
@@ -139,25 +141,23 @@ class ShimHandler:
 
     # What the client sends.
 
-    def _client(self, line: bytes) -> bytes:
+    def _client(self, line: bytes, read: Body | Unread) -> bytes:
         denied = self._denied()
-        try:
-            body = mcp_gate.read(line, LIMITS)
-            refuse = partial(mcp_judging.refused_call, self._daemon.snapshot().config.gateway, line)
-            ruling = mcp_gate.rule_calls(line, body, self._judge, refuse, self._reads)
-        except ProtocolError as error:
+        if isinstance(read, Unread):
             if denied is None:
-                return self._uncertain(line, "client", str(error), dangers.doubt_of_client(line))
+                return self._uncertain(line, "client", read.why, read.danger, read.ids or (None,))
             self._tell.uninspected("client", MALFORMED, len(line), denied)
-            refusal = mcp_gate.denied_server(dangers.id_in(line), self.server_id, denied.reason)
+            refusal = mcp_gate.denied_server(next(iter(read.ids), None), self.server_id, denied.reason)
             return self._ruled(line, None, [refusal])
+        refuse = partial(mcp_judging.refused_call, self._daemon.snapshot().config.gateway, line)
+        ruling = mcp_gate.rule_calls(line, read, self._judge, refuse, self._reads)
         if denied is not None:
-            others = [m for m in body.messages if isinstance(m, Request) and not mcp_gate.is_call(m)]
+            others = [m for m in read.messages if isinstance(m, Request) and not mcp_gate.is_call(m)]
             errors = [mcp_gate.denied_server(m.id, self.server_id, denied.reason) for m in others]
             for message in others:
                 self._tell.refused(message.method, denied)
             return self._ruled(line, None, [*ruling.replies, *errors])
-        if ruling.forward is line and (tool := mcp_gate.lone_call(body)):
+        if ruling.forward is line and (tool := mcp_gate.lone_call(read)):
             return self._say(
                 shim_link.PASS, stands=self._daemon.snapshot().stands(mcp_judging.meant(self.server_id, tool))
             )
@@ -212,24 +212,19 @@ class ShimHandler:
 
     # What the server sends.
 
-    def _server(self, line: bytes, asked: list[Asked], *, stray: bool) -> Answer:
-        listing = any(ask.method == LIST for ask in asked)
-        waited: list[Id | None]
-        try:
-            body = mcp_gate.read(line, LIMITS)
-        except ProtocolError as error:
-            noise = dangers.is_noise(line)
-            listed = listing and not noise
-            danger = "a list of tools that peers may read differently" if listed else dangers.doubt(line)
-            waited = [] if noise else [ask.id for ask in asked] or [*dangers.answered_in(line)]
-            return self._doubtful(line, str(error), danger, waited)
+    def _server(self, line: bytes, asked: list[Asked], read: Body | Unread, *, stray: bool) -> Answer:
+        if isinstance(read, Unread):
+            listed = any(ask.method == LIST for ask in asked) and not read.noise
+            danger = "a list of tools that peers may read differently" if listed else read.danger
+            waited = [] if read.noise else [ask.id for ask in asked] or [*read.ids]
+            return self._doubtful(line, read.why, danger, waited)
         if stray:
-            answered = [m.id for m in body.messages if isinstance(m, Response | ErrorResponse)]
+            answered = [m.id for m in read.messages if isinstance(m, Response | ErrorResponse)]
             waited = [ask.id for ask in asked]
             return self._doubtful(line, "an answer to no request", "", waited, [*dict.fromkeys(answered)])
-        if any(map(changes_tools, body.messages)):
+        if any(map(changes_tools, read.messages)):
             self._tell.list_changed()
-        return self._inspected(line, body, asked)
+        return self._inspected(line, read, asked)
 
     async def _inspected(self, line: bytes, body: Body, asked: list[Asked]) -> bytes:
         """Decide on a line that everybody reads alike."""
@@ -253,12 +248,14 @@ class ShimHandler:
         for ask, answer in results if self._daemon.mcp.output_inspection.enabled else ():
             await self._resulted(ask, answer, len(line), edits)
         revoked = self.revoked() if lists else b""
-        return revoked + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
+        forward = await apart(len(line), partial(mcp_gate.edited, line, body, edits), LONG)
+        return revoked + self._ruled(line, forward, replies)
 
     async def _listed(self, ask: Asked, message: Response, size: int, edits: dict[int, Edit]) -> None:
         """Take a page of the server's tools before the client sees it: what it calls next is judged by it."""
         try:
-            definitions = self.listing.add(message, size, continues=ask.continues)
+            add = partial(self.listing.add, message, size, continues=ask.continues)
+            definitions = await apart(size, add, LONG)
         except ProtocolError as error:
             verdict = self._doubted("server", size, str(error), mcp_judging.unlisted(message.result, error))
             if verdict.blocked:
@@ -334,7 +331,7 @@ class ShimHandler:
         if not verdict.blocked:
             return self._ruled(line, line)
         if sender == "client":
-            return self._ruled(line, None, [_refusal(dangers.id_in(line), verdict)])
+            return self._ruled(line, None, [_refusal(id_, verdict) for id_ in waited])
         # The client waits for these answers.
         errors = (_refusal(id_, verdict) for id_ in waited if id_ is not None)
         return self._ruled(line, b"\n".join(errors) or None)
@@ -373,6 +370,16 @@ class ShimHandler:
             facts["denied"] = True
             facts["denial"] = mcp_gate.denial(self.server_id, denied.reason)
         return shim_link.frame({"do": do, "closed": closed, **facts}, payload)
+
+
+def _when_read(read: Read, line: bytes, then: Callable[[Body | Unread], Answer]) -> Answer:
+    """Return what becomes of a line once it is read, in a thread where it is long: other shims wait for their answers."""
+    return then(read(line)) if len(line) <= LONG else _read_apart(read, line, then)
+
+
+async def _read_apart(read: Read, line: bytes, then: Callable[[Body | Unread], Answer]) -> bytes:
+    answer = then(await asyncio.to_thread(read, line))
+    return answer if isinstance(answer, bytes) else await answer
 
 
 def _refusal(id_: Id | None, verdict: Verdict) -> bytes:

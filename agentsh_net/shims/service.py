@@ -136,7 +136,7 @@ class ShimService:
         definitions = definitions + [
             dict(t.definition) for t in kept if handler.listing.partial or t.name in elsewhere
         ]
-        mark = canonical.hash_of([definitions, dict(facts)])
+        mark = await asyncio.to_thread(canonical.hash_of, [definitions, dict(facts)])
         if self._taken.get(fold(handler.server_id)) == (mark, self.daemon.snapshot().generation):
             return
         await self.daemon.take(

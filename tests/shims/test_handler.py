@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import pytest
 from shim_front import Answered, Front, call, message, result, tools
 
+from agentsh_net.apart import LONG
 from agentsh_net.core.configuration.settings import (
     ArgumentMatch,
     CustomPattern,
@@ -24,6 +26,7 @@ from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.gate import BLOCKED
 from agentsh_net.core.trust import pins
 from agentsh_net.core.trust.pins import Pins
+from agentsh_net.shims import reading
 
 DENIED = {"denied_tools": [("fs", "rm")]}
 
@@ -891,3 +894,26 @@ def test_so_is_a_result_that_must_not_reach_the_client() -> None:
         [0, 3, "resources/read", False, "a"],
     )
     assert read.forwarded["error"]["code"] == BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("read", "header", "line"),
+    [
+        ("of_client", {"ask": "client"}, call("rm", 5, text="x" * LONG)),
+        ("of_client", {"ask": "client"}, b'{"id":5,"id":5,"method":"tools/call"' + b" " * LONG + b"}"),
+        ("of_server", {"ask": "server", "asked": [[0, 5, "tools/list", False, ""]], "stray": False}, b'{"id":5,"id":5,' + b" " * LONG + b'"result":{}}'),
+    ],
+    ids=["call", "uncertain call", "uncertain list"],
+)  # fmt: skip
+def test_a_long_line_is_read_beside_the_loop_and_fares_as_a_short_one(
+    monkeypatch: pytest.MonkeyPatch, read: str, header: dict[str, Any], line: Any
+) -> None:
+    threads: list[int] = []
+    original = getattr(reading, read)
+    monkeypatch.setattr(reading, read, lambda data: threads.append(get_ident()) or original(data))
+    front = Front(offers={"fs": ["rm"]}, **DENIED)
+    answer = front._ask(front.enter(), header, line)
+    assert threads and get_ident() not in threads
+    refusals = [*answer.replies, *([answer.forwarded] if answer.line else [])]
+    assert [(refusal["id"], "error" in refusal) for refusal in refusals] == [(5, True)]
+    assert [event["action"] for event in front.events] == ["block"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from agentsh_net.apart import apart
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
 from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import jsonrpc
@@ -16,7 +17,6 @@ from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.uncertain import NOTHING, Held, held
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.verdicts import steps
-from agentsh_proxy.gateway.apart import apart
 from agentsh_proxy.gateway.dependencies import Dependencies
 
 

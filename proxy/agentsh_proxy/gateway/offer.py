@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
+from agentsh_net.apart import LONG, apart
 from agentsh_net.core.mcp import gateway_http
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.gate import Call
@@ -24,7 +25,6 @@ from agentsh_net.core.trust import definitions, identity
 from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.core.values.recent import remember
 from agentsh_net.core.verdicts.policy import Charge
-from agentsh_proxy.gateway.apart import LONG, apart
 from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.view import Place
 

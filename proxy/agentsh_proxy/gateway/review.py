@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
+from agentsh_net.apart import INLINE, LONG, apart
 from agentsh_net.audit.call_events import Teller
 from agentsh_net.core.audit.joining import Intent, mark
 from agentsh_net.core.errors import ProtocolError
@@ -27,7 +28,6 @@ from agentsh_net.core.mcp.uncertain import NOTHING, Held
 from agentsh_net.core.model import Action, Crossing, Verdict
 from agentsh_net.core.trust import definitions
 from agentsh_net.core.verdicts import results_policy, steps
-from agentsh_proxy.gateway.apart import INLINE, LONG, apart
 from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.doubts import Doubts, refusal

@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway.apart import INLINE
 from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.doubts import Doubts, refusal
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import snapshot
 
+from agentsh_net.apart import INLINE
 from agentsh_net.audit.call_events import Teller
 from agentsh_net.core.model import Action, Verdict
 

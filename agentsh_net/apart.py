@@ -1,4 +1,4 @@
-"""Work that the others of a worker must not wait for: it is done in a thread where it is much.
+"""Work that the others of a process must not wait for: it is done in a thread where it is much.
 
 What it is is the caller's business.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from agentsh_proxy.gateway.apart import INLINE, apart
+from agentsh_net.apart import INLINE, apart
 
 
 def test_work_on_a_long_message_leaves_the_loop_to_others() -> None:
