@@ -37,7 +37,7 @@ from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.core.values import jsontext
 from agentsh_net.core.verdicts import results_policy
 from agentsh_net.shims import reading
-from agentsh_net.shims.asked import Asked, asked_by, unasked
+from agentsh_net.shims.answered import AnsweredRequest, answered_request, unasked
 from agentsh_net.shims.call_log import CallLog
 from agentsh_net.shims.reading import Read, Unread
 
@@ -117,7 +117,7 @@ class ShimHandler:
                 return b""
             case {"ask": shim_link.SERVER, "asked": list(asked), "stray": bool(stray)}:
                 self._call_log.forget()  # what this client is shown may block a tool
-                server = partial(self._server, payload, [*map(asked_by, asked)], stray=stray)
+                server = partial(self._server, payload, [*map(answered_request, asked)], stray=stray)
                 return _when_read(reading.of_server, payload, server)
             case {"ask": shim_link.LONG, "sender": "client" | "server" as sender}:
                 return self._long(sender)
@@ -135,7 +135,9 @@ class ShimHandler:
             case {"ask": shim_link.CLIENT}:
                 return self._uncertain(payload, "client", why, why, [dangers.id_in(payload)])
             case {"ask": shim_link.SERVER, "asked": list(asked)}:
-                return self._uncertain(payload, "server", why, why, [asked_by(item).id for item in asked])
+                return self._uncertain(
+                    payload, "server", why, why, [answered_request(item).id for item in asked]
+                )
             case _:
                 raise LinkError(why)
 
@@ -212,7 +214,9 @@ class ShimHandler:
 
     # What the server sends.
 
-    def _server(self, line: bytes, asked: list[Asked], read: Body | Unread, *, stray: bool) -> Answer:
+    def _server(
+        self, line: bytes, asked: list[AnsweredRequest], read: Body | Unread, *, stray: bool
+    ) -> Answer:
         if isinstance(read, Unread):
             listed = any(ask.method == LIST for ask in asked) and not read.noise
             danger = "a list of tools that peers may read differently" if listed else read.danger
@@ -226,7 +230,7 @@ class ShimHandler:
             self._tell.list_changed()
         return self._inspected(line, read, asked)
 
-    async def _inspected(self, line: bytes, body: Body, asked: list[Asked]) -> bytes:
+    async def _inspected(self, line: bytes, body: Body, asked: list[AnsweredRequest]) -> bytes:
         """Decide on a line that everybody reads alike."""
         wanted = [
             (a, await self._found(a.params, opens=a.method == ELICITATION)) for a in mcp_gate.askings(body)
@@ -251,7 +255,9 @@ class ShimHandler:
         forward = await apart(len(line), partial(mcp_gate.edited, line, body, edits), LONG)
         return revoked + self._ruled(line, forward, replies)
 
-    async def _listed(self, ask: Asked, message: Response, size: int, edits: dict[int, Edit]) -> None:
+    async def _listed(
+        self, ask: AnsweredRequest, message: Response, size: int, edits: dict[int, Edit]
+    ) -> None:
         """Take a page of the server's tools before the client sees it: what it calls next is judged by it."""
         try:
             add = partial(self.listing.add, message, size, continues=ask.continues)
@@ -271,7 +277,9 @@ class ShimHandler:
         if hidden and ask.index not in edits:
             edits[ask.index] = Hide(hidden)
 
-    async def _resulted(self, ask: Asked, message: Message, size: int, edits: dict[int, Edit]) -> None:
+    async def _resulted(
+        self, ask: AnsweredRequest, message: Message, size: int, edits: dict[int, Edit]
+    ) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         found = await self._found(mcp_judging.to_read(ask.method, message.raw))
         verdict = results_policy.judge(self._daemon.mcp, found)

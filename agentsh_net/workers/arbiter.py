@@ -19,7 +19,7 @@ from agentsh_net.core.abi.sock_diag import TCP
 from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.audit.joining import Intent, Intents
 from agentsh_net.core.configuration.settings import CrossServer, ProviderLimits
-from agentsh_net.core.flows.session_ledger import Asked, SessionLedger
+from agentsh_net.core.flows.session_ledger import ProposedCall, SessionLedger
 from agentsh_net.core.limits.api_limits import ApiLimits
 from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing
@@ -84,9 +84,9 @@ class Arbiter:
 
     def charge(self, server_id: str, tool: str = "", session_id: str = "") -> bool | Crossing:
         """Charge one call to a server, from any thread: within the rate, or what a session rule has against it."""
-        return self._take(Asked(server_id, tool, session_id))
+        return self._take(ProposedCall(server_id, tool, session_id))
 
-    def _take(self, asked: Asked) -> bool | Crossing:
+    def _take(self, asked: ProposedCall) -> bool | Crossing:
         with self._charging:
             now = self._clock()
             return self._ledger.take(asked, now, lambda: self._buckets.take(asked.server_id, asked.key, now))
@@ -172,7 +172,7 @@ class Arbiter:
             case _:
                 return self._take(self._asked(*names))
 
-    def _asked(self, *names: object) -> Asked:
+    def _asked(self, *names: object) -> ProposedCall:
         """Return what is asked about. Raises ValueError for what a sound worker cannot say."""
         match names:
             case [str(server_id), str(key), *rest] if len(rest) in (0, 4):
@@ -184,7 +184,7 @@ class Arbiter:
                 if known and len(named) == len(names):
                     self._servers.add(server_id)
                     tool, session_id, turn, call_id = named[2:] or [""] * 4
-                    return Asked(server_id, tool, session_id, turn, call_id, key)
+                    return ProposedCall(server_id, tool, session_id, turn, call_id, key)
         raise ValueError("no question about a call of a declared server")
 
 

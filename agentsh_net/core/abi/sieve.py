@@ -1,4 +1,4 @@
-"""The sieve of bpf/agentsh.h: two bits for each value of a hash of an address, so that most addresses need no look-up.
+"""The sieve of bpf/agentsh.h, a Bloom filter of one hash: two bits for each of its values, so that most addresses need no look-up.
 
 A bit that is set too many costs a look-up; a bit that is missing would let a denied address pass. So bits are set before
 anything else is relied on, and cleared only by writing the sieve of a whole plan.

@@ -24,7 +24,7 @@ MAX_ANSWERS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProposedCall:
     """A call that nothing else blocks. `key` names one call of one answer; empty, each question is a call of its own."""
 
     server_id: str
@@ -49,7 +49,7 @@ class SessionLedger:
         """Judge by these rules and these definitions from now on. In an audit what is held against a call happens all the same."""
         self._settings, self._registry, self._audit = settings, registry, audit
 
-    def take(self, asked: Asked, now: float, within: Callable[[], bool]) -> Crossing | bool:
+    def take(self, asked: ProposedCall, now: float, within: Callable[[], bool]) -> Crossing | bool:
         """Return what a rule has against a call, or whether it is within its rate, which is charged after the rules are asked."""
         if not self._settings.enabled:
             return within()
@@ -65,6 +65,6 @@ class SessionLedger:
             remember(self._answers, (asked.server_id, asked.key), answer, MAX_ANSWERS)
         return answer
 
-    def _kind(self, asked: Asked) -> Kind:
+    def _kind(self, asked: ProposedCall) -> Kind:
         tool = self._registry.tool(asked.server_id, asked.tool)
         return kind_of(asked.tool, tool.definition if tool else None)

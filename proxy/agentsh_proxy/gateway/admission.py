@@ -18,7 +18,7 @@ from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.callers import caller
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 from agentsh_proxy.gateway.view import GatewayView, Place
 
 METHODS: Final = ("GET", "POST", "DELETE")
@@ -50,13 +50,13 @@ class Admitted:
         """Bytes that an answer of the server may have."""
         return self.view.gateway.max_response
 
-    def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: Asked) -> bool:
+    def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: HttpRequest) -> bool:
         """Say whether a request has that head, and nothing changed since."""
         return self.view is view and self.sessions is sessions and self.head is asked.head
 
 
 def admit(
-    asked: Asked, client: GatewayConnection, view: GatewayView, sessions: Mapping[str, str]
+    asked: HttpRequest, client: GatewayConnection, view: GatewayView, sessions: Mapping[str, str]
 ) -> Admitted | None:
     """Return who asks which server by its head; None where that was the end of it. Raises ProtocolError."""
     gateway = view.gateway
@@ -96,12 +96,14 @@ def admit(
     return Admitted(view, sessions, asked.head, place, session_id, denied, shown)
 
 
-def _let_in(place: Place, asked: Asked, query: str) -> bool:
+def _let_in(place: Place, asked: HttpRequest, query: str) -> bool:
     """Say whether a request has the credential that a server's clients show here."""
     return place.downstream is None or gateway_http.authorized(place.downstream, asked.fields, query)
 
 
-def _turn_away(asked: Asked, client: GatewayConnection, route: gateway_http.Route, view: GatewayView) -> None:
+def _turn_away(
+    asked: HttpRequest, client: GatewayConnection, route: gateway_http.Route, view: GatewayView
+) -> None:
     """Refuse a request for a server that is not declared, or wants a credential: no answer says which, and so who is there.
 
     Raises ProtocolError where there is no credential that the client has not shown.
@@ -121,7 +123,7 @@ def _turn_away(asked: Asked, client: GatewayConnection, route: gateway_http.Rout
     client.answer(401, body, (*JSON, *challenges))
 
 
-def _usable(asked: Asked, query: str, view: GatewayView) -> str:
+def _usable(asked: HttpRequest, query: str, view: GatewayView) -> str:
     """Say which servers this very client may use: others are none of its business."""
     usable = (
         visible(place.server.id)

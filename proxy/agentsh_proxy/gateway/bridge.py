@@ -24,7 +24,7 @@ from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import asks_modern, begins
 from agentsh_proxy.gateway.offer import Unnamed
 from agentsh_proxy.gateway.pipe import Pipe
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.session import Session
 from agentsh_proxy.gateway.shared import Shared
@@ -39,7 +39,7 @@ SHARED_IDLE: Final = 120.0  # seconds that a server without sessions is kept war
 # Servers that fell silent and may still hold a stream of somebody's; the oldest is cut.
 MAX_LEAVING: Final = 4
 
-OpenPipe = Callable[[Asked, Admitted], Pipe]
+OpenPipe = Callable[[HttpRequest, Admitted], Pipe]
 
 
 class Bridge:
@@ -100,7 +100,7 @@ class Bridge:
         self._shared.clear()
         self._leaving.clear()
 
-    def serve(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Served:
+    def serve(self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted) -> Served:
         """Answer a request of a client. Raises ProtocolError."""
         if not _acceptable(asked, client):
             return True
@@ -115,7 +115,7 @@ class Bridge:
         work = session.post(asked, client, admitted)
         return True if work is None else _done(work)
 
-    async def _other(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> bool:
+    async def _other(self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted) -> bool:
         if asks_modern(asked):
             client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
             return True
@@ -129,7 +129,7 @@ class Bridge:
             await session.listen(asked, client)
         return True
 
-    async def _post(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> bool:
+    async def _post(self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted) -> bool:
         """Answer what has no session."""
         if self._closed:  # since it was admitted
             raise ProtocolError(f"server {self.server.id} was let go", status=503)
@@ -143,7 +143,7 @@ class Bridge:
             await self._begin(asked, client, admitted)
         return True
 
-    async def _begin(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> None:
+    async def _begin(self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted) -> None:
         """Take what has no session: an `initialize` begins one."""
         review = self._review(admitted.session_id)
         taken = review.client(asked.body, admitted.max_request)
@@ -175,7 +175,7 @@ class Bridge:
             raise ProtocolError(f"{most} sessions with this server are in use", status=503)
         self._end(min(idle)[1])
 
-    async def _share(self, asked: Asked, admitted: Admitted) -> Shared:
+    async def _share(self, asked: HttpRequest, admitted: Admitted) -> Shared:
         """Return what requests without a session go through: one for each agent session and whatever passes through."""
         place = admitted.place
         through = place.settings.passthrough and self.server.transport is not Transport.STDIO
@@ -209,13 +209,13 @@ class Bridge:
             raise ProtocolError(f"{MAX_SHARED} clients' ways to this server are in use", status=503)
         self._shared.pop(min(idle)[1]).close()
 
-    def _credentials(self, asked: Asked, place: Place) -> str:
+    def _credentials(self, asked: HttpRequest, place: Place) -> str:
         """Return who a client says it is, where that goes on to the server: empty elsewhere."""
         through = place.settings.passthrough and self.server.transport is not Transport.STDIO
         theirs = gateway_http.credentials(asked.fields) if through else ""
         return sha256(theirs.encode("latin-1")).hexdigest() if theirs else ""
 
-    def _known(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Session | None:
+    def _known(self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted) -> Session | None:
         """Return the session that a request names; None where the client was told that there is none.
 
         It is none of another client's, nor of this one's under another credential than the stream to the server has.
@@ -246,7 +246,7 @@ async def _done(work: Awaitable[None]) -> bool:
     return True
 
 
-def _acceptable(asked: Asked, client: GatewayConnection) -> bool:
+def _acceptable(asked: HttpRequest, client: GatewayConnection) -> bool:
     """Check what a client takes and sends (Streamable HTTP, "sending messages"); where it will not do, it is told."""
     fields = asked.fields
     status, why = _objection(asked.method, fields.get("accept", ""), fields.get("content-type", ""))

@@ -12,7 +12,7 @@ from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_net.core.model import Server
 from agentsh_proxy.gateway.admission import Admitted
 from agentsh_proxy.gateway.connection import GatewayConnection
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 
 # Whether a request is answered or will be, at once or once it is awaited; False where the server turned out to be of a kind that
 # this carrier cannot serve, and nothing was answered.
@@ -26,7 +26,7 @@ class Carrier(Protocol):
 
     server: Server
 
-    def serve(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Served:
+    def serve(self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted) -> Served:
         """Answer a request of a client. Raises ProtocolError."""
         ...
 

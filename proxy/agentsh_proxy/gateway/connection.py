@@ -17,7 +17,7 @@ from agentsh_net.core.mcp.gate import UNREADABLE
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy import connection_limit
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
-from agentsh_proxy.gateway.requests import Asked, Requests
+from agentsh_proxy.gateway.requests import HttpRequest, Requests
 from agentsh_proxy.load import Load
 from agentsh_proxy.replies import CONTINUE
 
@@ -44,7 +44,7 @@ class Attending(Protocol):
 
 
 # Answers a request, in one of three ways: at once (None), by what it returns and a task awaits, or later: who `attend`s to it.
-Handler = Callable[[Asked, "GatewayConnection"], Awaitable[None] | None]
+Handler = Callable[[HttpRequest, "GatewayConnection"], Awaitable[None] | None]
 
 
 class Front:
@@ -298,7 +298,7 @@ class GatewayConnection(asyncio.Protocol):
             self._closing = not asked.head.keep_alive
             self._serve(asked)
 
-    def _serve(self, asked: Asked) -> None:
+    def _serve(self, asked: HttpRequest) -> None:
         try:
             work = self._front.handler(asked, self)
             if work is not None:

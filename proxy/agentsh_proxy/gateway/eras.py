@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from agentsh_net.core.mcp import gateway_http
 from agentsh_net.core.mcp.exchange import LEGACY, MODERN
 from agentsh_net.core.mcp.jsonrpc import Body, Request
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 
 
 def begins(body: Body | None) -> bool:
@@ -27,7 +27,7 @@ def is_modern(body: Body | None) -> bool:
     return isinstance(meta, Mapping) and gateway_http.VERSION_KEY in meta
 
 
-def asks_modern(asked: Asked) -> bool:
+def asks_modern(asked: HttpRequest) -> bool:
     """Say whether a request is of the revision without sessions: by the revision it names, else by what it has of that one."""
     named = asked.fields.get("mcp-protocol-version", "")
     if named in LEGACY or (not named and asked.fields.get("mcp-method") == "initialize"):

@@ -34,7 +34,7 @@ from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import begins, is_modern
 from agentsh_proxy.gateway.pending import NOBODYS_OWN
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 from agentsh_proxy.gateway.review import Passed, Review
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import EVENT_STREAM, is_json, is_stream
@@ -65,7 +65,7 @@ class Upstream(Protocol):
         """Answer requests of the server that do not reach the client, soon."""
         ...
 
-    async def is_older(self, asked: Asked, admitted: Admitted) -> bool:
+    async def is_older(self, asked: HttpRequest, admitted: Admitted) -> bool:
         """Say whether the server speaks HTTP+SSE."""
         ...
 
@@ -74,7 +74,7 @@ class Exchange:
     """One request of a client and its answer."""
 
     def __init__(
-        self, upstream: Upstream, asked: Asked, client: GatewayConnection, admitted: Admitted
+        self, upstream: Upstream, asked: HttpRequest, client: GatewayConnection, admitted: Admitted
     ) -> None:
         place = admitted.place
         self._upstream = upstream
@@ -357,7 +357,7 @@ def _as_json(fields: Headers) -> Headers:
     return (*(field for field in fields if field[0].lower() != "content-type"), *JSON)
 
 
-def _contradiction(asked: Asked, body: Body, review: Review) -> str:
+def _contradiction(asked: HttpRequest, body: Body, review: Review) -> str:
     """Say where the header fields of a message contradict it; empty where they do not. What is missing is the server's business."""
     message: Any = body.messages[0]
     if body.batch:

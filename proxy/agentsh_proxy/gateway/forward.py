@@ -25,7 +25,7 @@ from agentsh_proxy.gateway.dialing import Tell
 from agentsh_proxy.gateway.exchange import MAX_NAME, Exchange
 from agentsh_proxy.gateway.offer import Unnamed
 from agentsh_proxy.gateway.pipe import Pipe
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.http_client import HttpClient, Response
 
@@ -45,7 +45,7 @@ class Forward:
         tls: Callable[[], ssl.SSLContext],
         review: Callable[[str], Review],
         spawn: Callable[[Awaitable[None]], None],
-        older: Callable[[Asked, Admitted], Pipe],
+        older: Callable[[HttpRequest, Admitted], Pipe],
         tell: Tell,
         report: Callable[[dict[str, Any]], None],
     ) -> None:
@@ -92,7 +92,7 @@ class Forward:
         self._closed = True
         self._http.close()
 
-    async def serve(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> bool:
+    async def serve(self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted) -> bool:
         """Answer a request of a client; False where the server speaks HTTP+SSE. Raises ProtocolError where there is no answer yet."""
         if self._closed:  # since it was admitted
             raise ProtocolError(f"server {self.server.id} was let go", status=503)
@@ -111,7 +111,7 @@ class Forward:
             del self._flights[exchange]
 
     async def _carry(
-        self, exchange: Exchange, asked: Asked, client: GatewayConnection, admitted: Admitted
+        self, exchange: Exchange, asked: HttpRequest, client: GatewayConnection, admitted: Admitted
     ) -> bool:
         mcp_session, session_id = asked.fields.get("mcp-session-id", ""), admitted.session_id
         if mcp_session and (len(mcp_session) > MAX_NAME or not self._may_use(mcp_session, admitted)):
@@ -152,7 +152,7 @@ class Forward:
         owners = self._owners.get(mcp_session)
         return admitted.session_id in owners if owners is not None else not admitted.sessions
 
-    async def is_older(self, asked: Asked, admitted: Admitted) -> bool:
+    async def is_older(self, asked: HttpRequest, admitted: Admitted) -> bool:
         """Say whether the server opens the stream of HTTP+SSE and names an endpoint there."""
         pipe = self._older(asked, admitted)
         try:

@@ -19,7 +19,7 @@ MAX_WAITING: Final = 4096
 MAX_NAMED: Final = 2_000
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request that waits for its answer. `continues`: a tools/list that named a cursor; `tool` is that of a call, or what else it names."""
 
     method: str
@@ -27,23 +27,25 @@ class Asked(NamedTuple):
     tool: str
 
 
-Own = Mapping[Id, Asked]  # the requests that came together
+Own = Mapping[Id, PendingRequest]  # the requests that came together
 
-NOBODYS: Final = Asked("", continues=False, tool="")  # what nobody asked for
+NOBODYS: Final = PendingRequest("", continues=False, tool="")  # what nobody asked for
 # Requests of several clients of one session under one id: what comes beside their own answers is to none of them for certain.
-SEVERAL: Final = Asked("", continues=False, tool="")
+SEVERAL: Final = PendingRequest("", continues=False, tool="")
 # A request whose answer came beside the POST that asked, as on the stream of a GET: its client takes the first one.
-ANSWERED: Final = Asked("", continues=False, tool="")
+ANSWERED: Final = PendingRequest("", continues=False, tool="")
 NOBODYS_OWN: Final[Own] = MappingProxyType({})
 
 
-def asked_by(message: Request) -> Asked:
+def pending_request(message: Request) -> PendingRequest:
     """Return what a request asks."""
     method, params = message.method[:MAX_NAMED], message.params
     if not isinstance(params, dict):
-        return Asked(method, continues=False, tool="")
+        return PendingRequest(method, continues=False, tool="")
     name = params.get("name", params.get("uri"))
-    return Asked(method, params.get("cursor") is not None, name[:MAX_NAMED] if isinstance(name, str) else "")
+    return PendingRequest(
+        method, params.get("cursor") is not None, name[:MAX_NAMED] if isinstance(name, str) else ""
+    )
 
 
 class PendingRequests:
@@ -52,7 +54,7 @@ class PendingRequests:
     __slots__ = ("_asked",)
 
     def __init__(self) -> None:
-        self._asked: dict[Id, Asked] = {}
+        self._asked: dict[Id, PendingRequest] = {}
 
     @property
     def listing(self) -> bool:
@@ -67,7 +69,7 @@ class PendingRequests:
         while len(self._asked) > MAX_WAITING:
             del self._asked[next(iter(self._asked))]
 
-    def keep(self, id_: Id, asked: Asked) -> None:
+    def keep(self, id_: Id, asked: PendingRequest) -> None:
         """Wait on for an answer that was taken."""
         self._asked.setdefault(id_, asked)
 
@@ -76,11 +78,13 @@ class PendingRequests:
         for id_ in ids:
             self._asked.pop(id_, None)
 
-    def asked(self, id_: Id, own: Own = NOBODYS_OWN) -> Asked:
+    def asked(self, id_: Id, own: Own = NOBODYS_OWN) -> PendingRequest:
         """Return what a request asks that came with the others in `own`, or of which that is known; else what nobody asked for."""
         return own.get(id_) or self._asked.get(id_, NOBODYS)
 
-    def answered(self, message: Response | ErrorResponse, ids: Collection[Id], own: Own) -> Asked | None:
+    def answered(
+        self, message: Response | ErrorResponse, ids: Collection[Id], own: Own
+    ) -> PendingRequest | None:
         """Take the request that a message answers; None where it answers none, or shows what it would not be the answer to.
 
         What comes on the stream of a request clients take for its answer, whatever its id (the Python SDK; others where a GET
@@ -93,7 +97,7 @@ class PendingRequests:
             return None
         return self.claimed(message.id, ids, own)
 
-    def claimed(self, id_: Id, ids: Collection[Id], own: Own) -> Asked | None:
+    def claimed(self, id_: Id, ids: Collection[Id], own: Own) -> PendingRequest | None:
         """Take the request with an id: of those that an answer came for, else of the whole conversation."""
         waiting, asked = self._asked.get(id_), own.get(id_)
         if waiting is ANSWERED:

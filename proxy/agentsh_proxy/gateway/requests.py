@@ -20,7 +20,7 @@ MAX_REMEMBERED: Final = 4 << 10
 _LENGTH: Final = re.compile(rb"\r\nContent-Length:[ \t]*([0-9]+)\r\n", re.IGNORECASE)  # read strictly before
 
 
-class Asked(NamedTuple):
+class HttpRequest(NamedTuple):
     """A whole request. `fields` are by lower-case name; `repeated` are the names that stood twice."""
 
     head: RequestHead
@@ -93,7 +93,7 @@ class Requests:
         bodied = self._chunked is not None or self._left > 0
         return head is not None and head.expects_continue and bodied and not self._begun()
 
-    def next(self) -> Asked | None:
+    def next(self) -> HttpRequest | None:
         """Return the next whole request; None until it is here. Raises ProtocolError for one that is none, or is too long."""
         if self.head is None and not self._read_head():
             return None
@@ -104,7 +104,7 @@ class Requests:
         assert heard is not None  # noqa: S101 - a body has a head
         if len(heard.before) + len(heard.after) > MAX_REMEMBERED:
             self._heard = None
-        return Asked(heard.head, heard.fields, heard.names, heard.repeated, body)
+        return HttpRequest(heard.head, heard.fields, heard.names, heard.repeated, body)
 
     def done(self) -> None:
         """Take note that the request under way is answered."""

@@ -32,11 +32,19 @@ from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.doubts import Doubts, refusal
 from agentsh_proxy.gateway.offer import Offer
-from agentsh_proxy.gateway.pending import NOBODYS, NOBODYS_OWN, Asked, Own, PendingRequests, asked_by
+from agentsh_proxy.gateway.pending import (
+    NOBODYS,
+    NOBODYS_OWN,
+    Own,
+    PendingRequest,
+    PendingRequests,
+    pending_request,
+)
 from agentsh_proxy.gateway.view import Place
 
 _ANSWERS: Final = (Response, ErrorResponse)
-_Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
+# Where it stands in its body, and the request it is to.
+_Answer = tuple[int, PendingRequest, Response | ErrorResponse]
 # An event of HTTP+SSE (2024-11-05); not every client looks whose origin it names.
 ENDPOINT: Final = "endpoint"
 SHOWING: Final = HANDSHAKES | LISTS | {LIST}  # requests whose answers show the client what is pinned
@@ -94,7 +102,7 @@ class Review:
         except ProtocolError as error:
             return self._doubtful(data, str(error), dangers.doubt_of_client(flat))
         going = {
-            message.id: asked_by(message)
+            message.id: pending_request(message)
             for message in body.messages
             if isinstance(message, Request) and message.id not in ruling.refused
         }
@@ -294,7 +302,12 @@ class Review:
         raise AssertionError("short messages and no listings are waited for nowhere")
 
     async def _answer(
-        self, index: int, asked: Asked, message: Response | ErrorResponse, size: int, edits: dict[int, Edit]
+        self,
+        index: int,
+        asked: PendingRequest,
+        message: Response | ErrorResponse,
+        size: int,
+        edits: dict[int, Edit],
     ) -> None:
         """Take an answer that matters, and note what has to be changed in it."""
         if asked.method in HANDSHAKES and isinstance(message, Response):
@@ -310,7 +323,7 @@ class Review:
             await self._resulted(index, asked, message, size, edits)
 
     async def _listed(
-        self, index: int, asked: Asked, message: Response, size: int, edits: dict[int, Edit]
+        self, index: int, asked: PendingRequest, message: Response, size: int, edits: dict[int, Edit]
     ) -> None:
         try:
             await self.offer.page(message, size, continues=asked.continues)
@@ -324,7 +337,12 @@ class Review:
             edits[index] = Hide(hidden)
 
     async def _resulted(
-        self, index: int, asked: Asked, message: Response | ErrorResponse, size: int, edits: dict[int, Edit]
+        self,
+        index: int,
+        asked: PendingRequest,
+        message: Response | ErrorResponse,
+        size: int,
+        edits: dict[int, Edit],
     ) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         found = await self._found(mcp_judging.to_read(asked.method, message.raw), size)

@@ -40,7 +40,7 @@ from agentsh_proxy.gateway.dialing import teller
 from agentsh_proxy.gateway.forward import Forward
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.reporting import Reporting
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.sse import SsePipe
 from agentsh_proxy.gateway.stdio import Starter, StdioPipe
@@ -140,7 +140,7 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
 
-    def serve(self, asked: Asked, client: GatewayConnection) -> Awaitable[None] | None:
+    def serve(self, asked: HttpRequest, client: GatewayConnection) -> Awaitable[None] | None:
         """Answer one request; what is returned has to be awaited. Raises ProtocolError."""
         self._means.counts.requests += 1
         admitted = client.admitted
@@ -158,7 +158,7 @@ class Gateway:
             return None
         return self._served(served, asked, client, admitted)
 
-    def _admit(self, asked: Asked, client: GatewayConnection) -> Admitted | None:
+    def _admit(self, asked: HttpRequest, client: GatewayConnection) -> Admitted | None:
         """Return who asks which server; None where that was the end of it. Raises ProtocolError, which is told of."""
         try:
             return admit(asked, client, self.view, self.sessions)
@@ -170,7 +170,7 @@ class Gateway:
         self._refusals.tell(refused_request(head, self.sessions, here), status, why)
 
     async def _served(
-        self, served: Served, asked: Asked, client: GatewayConnection, admitted: Admitted
+        self, served: Served, asked: HttpRequest, client: GatewayConnection, admitted: Admitted
     ) -> None:
         if served if isinstance(served, bool) else await served:
             return
@@ -178,7 +178,9 @@ class Gateway:
         if not isinstance(again, bool):
             await again
 
-    def _deny(self, asked: Asked, client: GatewayConnection, admitted: Admitted, denied: Verdict) -> None:
+    def _deny(
+        self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted, denied: Verdict
+    ) -> None:
         """Refuse whatever is asked of a server that policy denies, and tell of it; calls are told of as such."""
         server_id = admitted.place.server.id
 
@@ -257,7 +259,7 @@ class Gateway:
             seconds = place.settings.timeout if place is not None else GatewayServer().timeout
             return self.view.gateway.max_response, seconds
 
-        def sse(asked: Asked, admitted: Admitted) -> Pipe:
+        def sse(asked: HttpRequest, admitted: Admitted) -> Pipe:
             place = admitted.place
             through = place.settings.passthrough
             fields = gateway_http.forwarded(
@@ -277,7 +279,7 @@ class Gateway:
                 lambda r: self._tell(r, server, admitted.session_id),
             )
 
-        def stdio(asked: Asked, admitted: Admitted) -> Pipe:  # noqa: ARG001 - as `sse`
+        def stdio(asked: HttpRequest, admitted: Admitted) -> Pipe:  # noqa: ARG001 - as `sse`
             if self._starter is None:
                 raise ProtocolError(f"stdio server {server.id} cannot be started here", status=503)
             return StdioPipe(server, self._starter, lambda: limits()[0])

@@ -18,7 +18,7 @@ from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.delivery import deliver
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.reply import STREAM, Ends, Reply
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 from agentsh_proxy.gateway.review import Passed, Review, Taken
 from agentsh_proxy.gateway.routes import Routes
 from agentsh_proxy.gateway.stream import GENERAL, event, place_in, priming
@@ -94,7 +94,9 @@ class Session:
                 task.cancel()
         self._pipe.close()
 
-    def post(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Awaitable[None] | None:
+    def post(
+        self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted
+    ) -> Awaitable[None] | None:
         """Carry a message of the client to the server; what is returned has to be awaited. Raises ProtocolError."""
         taken = self._review.client(asked.body, admitted.max_request)
         if taken.forward is None:
@@ -121,7 +123,7 @@ class Session:
                 raise  # else there is an answer, and nobody waits for one to what was lost
         _ours(taken, client)
 
-    async def listen(self, asked: Asked, client: GatewayConnection) -> None:
+    async def listen(self, asked: HttpRequest, client: GatewayConnection) -> None:
         """Answer a GET: what the server says by itself, or the rest of a stream that was lost."""
         resumed = place_in(asked.fields.get("last-event-id", ""))
         stream, seq, missed = self._routes.listen(resumed)
@@ -191,6 +193,6 @@ def _ours(taken: Taken, client: GatewayConnection) -> None:
     client.answer(200 if body else 202, body or b"")
 
 
-def _primed(asked: Asked) -> bool:
+def _primed(asked: HttpRequest) -> bool:
     """Say whether a client expects events without data: earlier revisions than 2025-11-25 do not know them."""
     return asked.fields.get("mcp-protocol-version") == LEGACY[0]

@@ -27,7 +27,7 @@ from agentsh_proxy.gateway.delivery import PING, deliver
 from agentsh_proxy.gateway.exchange import ENDLESS
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.reply import STREAM
-from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.requests import HttpRequest
 from agentsh_proxy.gateway.review import Review, Taken
 from agentsh_proxy.gateway.routes import progress_token, token_of
 from agentsh_proxy.gateway.stream import Stream, event
@@ -99,7 +99,9 @@ class Shared:
             self._reader.cancel()
         self._pipe.close()
 
-    async def post(self, asked: Asked, client: GatewayConnection, admitted: Admitted, review: Review) -> None:
+    async def post(
+        self, asked: HttpRequest, client: GatewayConnection, admitted: Admitted, review: Review
+    ) -> None:
         """Carry a request to the server and its answer back. Raises ProtocolError."""
         if asked.body.lstrip(b" \t\r\n").startswith(b"["):  # none of its calls is judged, charged or told of
             why = f"one request is expected: {MODERN} knows no batches"
@@ -282,7 +284,7 @@ class Shared:
             flight.stream.wake()
 
 
-def _contradiction(asked: Asked, body: Body, review: Review) -> str:
+def _contradiction(asked: HttpRequest, body: Body, review: Review) -> str:
     """Say where the header fields of a request contradict it, or are missing: nobody but us reads them in front of such a server."""
     message = body.messages[0]
     if body.batch or not isinstance(message, Request):

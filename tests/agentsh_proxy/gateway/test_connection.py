@@ -16,14 +16,14 @@ from agentsh_proxy.gateway.connection import (
     GatewayConnection,
     Handler,
 )
-from agentsh_proxy.gateway.requests import MAX_REMEMBERED, Asked
+from agentsh_proxy.gateway.requests import MAX_REMEMBERED, HttpRequest
 from loopback import until
 from mcp_peers.scripted import run
 
 from agentsh_net.core.errors import ProtocolError
 
 
-async def echo(asked: Asked, client: GatewayConnection) -> None:
+async def echo(asked: HttpRequest, client: GatewayConnection) -> None:
     client.answer(200, asked.body or b"nothing", (("X-Seen", asked.fields.get("x-a", "")),))
 
 
@@ -136,7 +136,7 @@ def test_a_client_that_sends_on_reads_why_it_was_refused_and_is_cut_in_the_end()
 
 
 def test_an_answer_may_be_streamed_and_an_older_client_reads_to_the_end() -> None:
-    async def stream(_: Asked, client: GatewayConnection) -> None:
+    async def stream(_: HttpRequest, client: GatewayConnection) -> None:
         client.begin(200, (("Content-Type", "text/event-stream"),))
         for part in (b"a", b"b"):
             await client.send(part)
@@ -151,7 +151,7 @@ def test_a_client_that_goes_ends_what_it_asked_for() -> None:
         ended = asyncio.Event()
         begun = asyncio.Event()
 
-        async def hang(_: Asked, client: GatewayConnection) -> None:
+        async def hang(_: HttpRequest, client: GatewayConnection) -> None:
             begun.set()
             try:
                 await asyncio.sleep(60)
@@ -174,7 +174,7 @@ def test_a_slow_client_makes_who_writes_wait() -> None:
     async def main() -> None:
         sent = 0
 
-        async def flood(_: Asked, client: GatewayConnection) -> None:
+        async def flood(_: HttpRequest, client: GatewayConnection) -> None:
             nonlocal sent
             client.begin(200, ())
             for _unused in range(400):
@@ -217,16 +217,16 @@ def test_quiet_connections_are_closed_and_half_requests_refused() -> None:
 
 
 def test_an_error_of_the_handler_is_told_as_its_status() -> None:
-    async def refuse(_: Asked, client: GatewayConnection) -> None:
+    async def refuse(_: HttpRequest, client: GatewayConnection) -> None:
         raise ProtocolError("not today", status=503)
 
     assert asked(HEAD + b"Content-Length: 0\r\n\r\n", refuse).startswith(b"HTTP/1.1 503 ")
 
 
 def test_a_head_that_comes_again_is_read_once_and_another_one_anew() -> None:
-    heard: list[Asked] = []
+    heard: list[HttpRequest] = []
 
-    async def note(asked: Asked, client: GatewayConnection) -> None:
+    async def note(asked: HttpRequest, client: GatewayConnection) -> None:
         heard.append(asked)
         client.answer(200)
 
@@ -259,7 +259,7 @@ def test_a_newcomer_takes_the_place_of_who_keeps_the_gateway_waiting(
     monkeypatch.setattr("agentsh_proxy.connection_limit.MAX_CONNECTIONS", 2)
     reached = asyncio.Event()
 
-    async def late(asked: Asked, client: GatewayConnection) -> None:
+    async def late(asked: HttpRequest, client: GatewayConnection) -> None:
         if asked.body == b"wait":
             reached.set()
             await asyncio.Event().wait()
@@ -287,7 +287,7 @@ def test_more_clients_at_work_than_the_bound_are_told_so(monkeypatch: pytest.Mon
     monkeypatch.setattr("agentsh_proxy.connection_limit.MAX_CONNECTIONS", 1)
     refused: list[int] = []
 
-    async def never(asked: Asked, client: GatewayConnection) -> None:
+    async def never(asked: HttpRequest, client: GatewayConnection) -> None:
         await asyncio.Event().wait()
 
     async def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.gateway.eras import asks_modern, begins, is_modern
-from agentsh_proxy.gateway.requests import Asked, Requests
+from agentsh_proxy.gateway.requests import HttpRequest, Requests
 from agentsh_proxy.load import Load
 
 from agentsh_net.core.mcp import jsonrpc
@@ -40,7 +40,7 @@ def test_what_could_not_be_read_is_of_none() -> None:
     assert not begins(None) and not is_modern(None)
 
 
-def asked(message: dict[str, Any], **fields: str) -> Asked:
+def asked(message: dict[str, Any], **fields: str) -> HttpRequest:
     body = json.dumps(message).encode()
     named = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
     requests = Requests(lambda: 1000, Load())

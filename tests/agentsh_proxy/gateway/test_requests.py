@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 from agentsh_proxy import load as loads
-from agentsh_proxy.gateway.requests import Asked, Requests
+from agentsh_proxy.gateway.requests import HttpRequest, Requests
 from agentsh_proxy.load import Load
 
 from agentsh_net.core.errors import ProtocolError
@@ -16,7 +16,7 @@ CHUNKED = b"POST /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r
 LAST = b"GET /c HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
-def read(*parts: bytes, limit: int = 100) -> list[Asked]:
+def read(*parts: bytes, limit: int = 100) -> list[HttpRequest]:
     requests, found = Requests(lambda: limit, Load()), []
     for part in parts:
         requests.add(part)

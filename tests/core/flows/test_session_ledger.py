@@ -8,7 +8,7 @@ import pytest
 
 from agentsh_net.core.configuration.settings import Burst, CrossServer
 from agentsh_net.core.flows import session_ledger
-from agentsh_net.core.flows.session_ledger import Asked, SessionLedger
+from agentsh_net.core.flows.session_ledger import ProposedCall, SessionLedger
 from agentsh_net.core.model import Crossing, Server, Transport
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.trust.pins import tool_of
@@ -43,8 +43,8 @@ def no() -> bool:
     return False
 
 
-def asked(server: str, tool: str, session: str = "s", key: str = "", turn: str = "") -> Asked:
-    return Asked(server, tool, session, turn, key, key)
+def asked(server: str, tool: str, session: str = "s", key: str = "", turn: str = "") -> ProposedCall:
+    return ProposedCall(server, tool, session, turn, key, key)
 
 
 def test_a_flow_is_seen_over_questions_and_named() -> None:

@@ -13,7 +13,7 @@ from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnsweredRequest:
     """A request of the client that a message on the line answers. `continues`: a tools/list that named a cursor.
 
     `tool` is that of a tools/call, or the prompt or resource that another request names. `id` is None of what answers none.
@@ -26,19 +26,19 @@ class Asked:
     tool: str
 
 
-def asked_by(item: Any) -> Asked:
+def answered_request(item: Any) -> AnsweredRequest:
     """Return what a shim says of a request. Raises LinkError."""
     match item:
         case [int(index), int() | str() as id_, str(method), bool(continues), str(tool)] if index >= 0:
-            return Asked(index, id_, method, continues, tool)
+            return AnsweredRequest(index, id_, method, continues, tool)
         case _:
             raise LinkError("an answer to a request that is none")
 
 
-def unasked(body: Body) -> list[tuple[Asked, ErrorResponse]]:
+def unasked(body: Body) -> list[tuple[AnsweredRequest, ErrorResponse]]:
     """Return the errors that answer no request: of a message that the server could not read (JSON-RPC 2.0, section 5)."""
     return [
-        (Asked(index, None, "", continues=False, tool=""), message)
+        (AnsweredRequest(index, None, "", continues=False, tool=""), message)
         for index, message in enumerate(body.messages)
         if isinstance(message, ErrorResponse) and message.id is None
     ]

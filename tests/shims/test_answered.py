@@ -8,12 +8,14 @@ import pytest
 
 from agentsh_net.core.links.shim_link import LinkError
 from agentsh_net.core.mcp import jsonrpc
-from agentsh_net.shims.asked import Asked, asked_by, unasked
+from agentsh_net.shims.answered import AnsweredRequest, answered_request, unasked
 
 
 @pytest.mark.parametrize("id_", [7, "7"])
 def test_a_request_keeps_the_type_of_its_id(id_: Any) -> None:
-    assert asked_by([0, id_, "tools/list", True, ""]) == Asked(0, id_, "tools/list", continues=True, tool="")
+    assert answered_request([0, id_, "tools/list", True, ""]) == AnsweredRequest(
+        0, id_, "tools/list", continues=True, tool=""
+    )
 
 
 @pytest.mark.parametrize(
@@ -21,7 +23,7 @@ def test_a_request_keeps_the_type_of_its_id(id_: Any) -> None:
 )
 def test_what_is_no_request_is_refused(item: Any) -> None:
     with pytest.raises(LinkError, match="none"):
-        asked_by(item)
+        answered_request(item)
 
 
 def test_an_error_without_an_id_answers_nobody() -> None:
