@@ -167,9 +167,11 @@ def _proxy(proxy: Mapping[str, Any]) -> str:
 
 
 def _unlisted(servers: Sequence[Row]) -> Iterator[str]:
-    """Yield why the tools of servers are not known, or may be others by now."""
+    """Yield why what servers offer is not known, or may be another by now."""
     for server in servers:
         told = server.get("discovery") or {}
+        if told.get("unlisted"):
+            yield visible(f"{server.get('server_id')}: not all it offers can be listed: {told['unlisted']}")
         if told and not told.get("ok"):
             tries = told.get("attempts") or 1
             yield visible(

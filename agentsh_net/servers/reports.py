@@ -132,6 +132,9 @@ class Reports:
         error = report.get("error")
         if not report.get("ok") and error != before.get("error"):  # what fails again and again is in `status`
             self._log.warning("%s: its tools cannot be listed: %s", server_id, error)
+        unlisted = report.get("unlisted")
+        if unlisted and unlisted != before.get("unlisted"):
+            self._log.warning("%s: not all it offers can be listed: %s", server_id, unlisted)
 
     def _completed(self, server_id: str, report: Report) -> Report:
         """Return what one client was shown with the rest of what is known, which stays."""

@@ -105,6 +105,7 @@ def test_trouble_of_a_part_is_a_shortfall_too(part, missing):
     ("discovery", "shown", "why"),
     [
         ({"ok": True}, "3", []),
+        ({"ok": True, "unlisted": "prompts/list: no"}, "3", ["s: not all it offers can be listed: prompts/list: no"]),
         ({"ok": False, "error": "refused", "attempts": 7}, "?", ["s: its tools cannot be listed: refused (7 tries, and it is tried again)"]),
         ({"ok": False, "error": "\x1bx"}, "?", ["s: its tools cannot be listed: <U+001B>x (1 try, and it is tried again)"]),
         (None, "?", []),

@@ -161,6 +161,18 @@ def test_a_list_that_is_refused_is_the_reason_in_status_and_what_was_known_stays
     assert here.told == ["mcp_tool_seen"]
 
 
+def test_what_else_cannot_be_listed_is_the_servers_state_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = Reported()
+    for _ in range(2):
+        here.take(tools=[{"name": "x"}], unlisted="no answer to prompts/list within 30 s")
+    assert here.reports.last["a"]["unlisted"] == "no answer to prompts/list within 30 s"
+    assert caplog.text.count("not all it offers can be listed: no answer to prompts/list") == 1
+    here.take(tools=[{"name": "x"}], unlisted="")
+    assert here.reports.last["a"]["unlisted"] == ""
+
+
 def test_a_server_that_changes_its_tools_without_end_does_not_fill_the_audit_trail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

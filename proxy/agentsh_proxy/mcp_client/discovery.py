@@ -41,6 +41,7 @@ class Discovered:
     transport: str  # http | sse: how it is really spoken to
     tls_fingerprint: str  # sha256:<hex> of the certificate, empty without TLS
     tls_public_key: str  # likewise of its public key, which a renewal may keep
+    unlisted: str  # why something besides tools could not be listed
 
     @classmethod
     def of(cls, session: Session, listing: Listing) -> Self:
@@ -54,6 +55,7 @@ class Discovered:
             transport=session.transport.value,
             tls_fingerprint=session.certificate.certificate,
             tls_public_key=session.certificate.public_key,
+            unlisted=session.unlisted,
         )
 
 
@@ -221,6 +223,7 @@ def _news(found: Discovered) -> dict[str, Any]:
         "transport": found.transport,
         "tls_fingerprint": found.tls_fingerprint,
         "tls_public_key": found.tls_public_key,
+        "unlisted": found.unlisted,
     }
 
 

@@ -8,13 +8,25 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.client import Conversation
-from agentsh_net.core.mcp.exchange import Answered, Ask, FallBack, Listing, Outcome, Tell
-from agentsh_net.core.mcp.jsonrpc import Response
+from agentsh_net.core.mcp.exchange import (
+    Answered,
+    Ask,
+    FallBack,
+    Listing,
+    Outcome,
+    Refused,
+    SessionLost,
+    Tell,
+    failure,
+    refusal,
+)
+from agentsh_net.core.mcp.jsonrpc import ErrorResponse, Response
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.trust import definitions
 from agentsh_net.core.trust.certificate import Fingerprints
@@ -24,6 +36,17 @@ from agentsh_proxy.mcp_client.streamable import StreamableHttp
 
 Page = dict[str, dict[str, Any]]  # kind -> name -> definition
 MAX_PAGES: Final = 20  # of one list besides tools, which is asked for every minute
+MAX_PAUSE: Final = (
+    16  # listings for which one that fails again and again is left alone: tools wait for its answer
+)
+
+
+class _Failure(NamedTuple):
+    """What came of a list besides tools: how often in a row, and at which listing it is asked for again."""
+
+    why: str
+    times: int
+    again: int
 
 
 class Carrier(Protocol):
@@ -55,6 +78,8 @@ class Session:
         self, server: Server, *, tls: ssl.SSLContext | None = None, scheme: SecurityScheme | None = None
     ) -> None:
         self.stale = asyncio.Event()
+        self._listings = 0
+        self._failed: dict[str, _Failure] = {}  # lists besides tools, by method
         self.lost = False  # the stream that is the session has ended: begin a new one
         self._site = Site(server, tls, scheme)
         http = server.transport is Transport.HTTP
@@ -79,6 +104,11 @@ class Session:
     def certificate(self) -> Fingerprints:
         """Return the digests of the TLS certificate seen last, empty without TLS."""
         return self._site.http.seen or Fingerprints("", "")
+
+    @property
+    def unlisted(self) -> str:
+        """Return why something besides tools could not be listed; empty where all was."""
+        return "; ".join(failed.why for failed in self._failed.values())
 
     async def list(self, timeout: float) -> Listing:  # noqa: ASYNC109 - it ends in a ProtocolError
         """Return what the server offers now, within so many seconds. Raises ProtocolError."""
@@ -107,35 +137,52 @@ class Session:
                     return listing
 
     async def others(self, timeout: float, heard: Callable[[Page, str], None]) -> None:  # noqa: ASYNC109 - it ends in what came by then
-        """Hand on what the server lists besides tools, page by page, each with its place, as far as it answers within so many seconds."""
+        """Hand on what the server lists besides tools, page by page, each with its place, as far as it answers within so many seconds.
+
+        A list that fails ends it, and is asked for again some listings later (`unlisted` says why).
+        """
+        self._listings += 1
+        due = (
+            m for m in self._talk.lists if m not in self._failed or self._failed[m].again <= self._listings
+        )
+        method = ""
         try:
             async with asyncio.timeout(timeout):
-                for method in self._talk.lists:
-                    number = 0
-                    async for page in self._pages(method):
-                        number += 1
-                        listed = await asyncio.to_thread(definitions.read, method, page)
-                        if listed:
-                            heard({definitions.KINDS[method].aspect.value: listed}, f"{method} {number}")
-        except (ProtocolError, TimeoutError):
-            self._talk.lists = ()  # tools are not to wait for it again
+                for method in due:
+                    await self._other(method, heard)
+                    self._failed.pop(method, None)
+        except (ProtocolError, TimeoutError) as fault:
+            times = self._failed[method].times + 1 if method in self._failed else 1
+            why = str(fault) or f"no answer to {method} within {timeout:g} s"
+            again = self._listings + 1 + min(2 ** (times - 1), MAX_PAUSE)
+            self._failed[method] = _Failure(why, times, again)
+
+    async def _other(self, method: str, heard: Callable[[Page, str], None]) -> None:
+        number = 0
+        async for page in self._pages(method):
+            number += 1
+            listed = await asyncio.to_thread(definitions.read, method, page)
+            if listed:
+                heard({definitions.KINDS[method].aspect.value: listed}, f"{method} {number}")
 
     async def _pages(self, method: str) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the pages of a list, at most MAX_PAGES, until the server has no more, or refuses."""
+        """Yield the pages of a list, at most MAX_PAGES, until the server has no more, or knows no such list. Raises ProtocolError."""
         cursor: Any = None
         for _ in range(MAX_PAGES):
             if self._carrier is None:
                 return
-            outcome = await self._carrier.ask(self._talk.others(method, cursor))
-            page = (
-                outcome.message.result
-                if isinstance(outcome, Answered) and isinstance(outcome.message, Response)
-                else None
-            )
-            if not isinstance(page, dict):
-                return
-            yield page
-            cursor = page.get("nextCursor")
+            match await self._carrier.ask(self._talk.others(method, cursor)):
+                case Answered(Response(result=dict(page))):
+                    yield page
+                    cursor = page.get("nextCursor")
+                case Answered(ErrorResponse(code=code) as error) if code != jsonrpc.METHOD_NOT_FOUND:
+                    raise failure(method, error)
+                case Answered(Response()):
+                    raise ProtocolError(f"{method} answered something that is not an object", status=502)
+                case Refused(status):
+                    raise refusal(method, status)
+                case Answered() | SessionLost():
+                    return  # of a lost session the next listing hears
             if not isinstance(cursor, str):
                 return
 

@@ -403,6 +403,7 @@ def test_a_report_tells_all_that_the_supervisor_needs() -> None:
             "transport": "http",
             "tls_fingerprint": "",
             "tls_public_key": "",
+            "unlisted": "",
         }
 
     watching(legacy(), scene)

@@ -146,18 +146,56 @@ def test_what_else_a_server_announced_is_listed_page_by_page_and_no_further_than
     run(scene())
 
 
-def test_a_server_that_does_not_say_what_else_it_lists_keeps_its_tools_and_is_asked_once() -> None:
+def test_a_list_that_fails_is_left_alone_for_more_and_more_listings_and_then_had_again() -> None:
+    silent = True
+
     async def silence(request: Seen, wire: Wire) -> None:
-        await asyncio.Event().wait()
+        if silent:
+            await asyncio.Event().wait()
+        await wire.result(request, {"prompts": [{"name": "p"}]})
 
     async def scene() -> None:
+        nonlocal silent
         handler = modern(server_discover=discovered, prompts_list=silence)
         async with serving(handler) as server, Session(declared(server)) as session:
-            assert len((await session.list(10)).tools) == 1
-            for seconds in (0.05, 10):
-                await session.others(seconds, unheard)
-            assert server.asked.count("prompts/list") == 1
-            assert len((await session.list(10)).tools) == 1
+            found: list[Page] = []
+            asked = []
+            for _ in range(9):
+                assert len((await session.list(10)).tools) == 1
+                before = server.asked.count("prompts/list")
+                await session.others(0.05, lambda page, _: found.append(page))
+                asked.append(server.asked.count("prompts/list") > before)
+                assert session.unlisted == "no answer to prompts/list within 0.05 s"
+            assert asked == [True, False, True, False, False, True, False, False, False]
+            silent = False
+            while not found:
+                await session.others(10, lambda page, _: found.append(page))
+            assert found == [{"prompts": {"p": {"name": "p"}}}]
+            assert session.unlisted == ""
+
+    run(scene())
+
+
+def test_a_list_that_fails_keeps_no_other_from_being_had() -> None:
+    async def both(request: Seen, wire: Wire) -> None:
+        await wire.result(request, DISCOVERED | {"capabilities": {"prompts": {}, "resources": {}}})
+
+    async def refused(request: Seen, wire: Wire) -> None:
+        error = {"code": -32603, "message": "broken"}
+        await wire.json({"jsonrpc": "2.0", "id": request.json["id"], "error": error})
+
+    async def resources(request: Seen, wire: Wire) -> None:
+        await wire.result(request, {"resources": [{"uri": "a:b"}]})
+
+    async def scene() -> None:
+        handler = modern(server_discover=both, prompts_list=refused, resources_list=resources)
+        async with serving(handler) as server, Session(declared(server)) as session:
+            found: list[Page] = []
+            for _ in range(2):
+                await session.list(10)
+                await session.others(10, lambda page, _: found.append(page))
+            assert found == [{"resources": {"a:b": {"uri": "a:b"}}}]
+            assert session.unlisted == 'prompts/list failed: the server says "broken" (-32603)'
 
     run(scene())
 
@@ -184,5 +222,6 @@ def test_a_server_that_refuses_to_list_what_it_announced_has_nothing_else() -> N
         ):
             await session.list(10)
             await session.others(10, unheard)
+            assert session.unlisted == ""
 
     run(scene())
