@@ -24,10 +24,16 @@ def main() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Open the standard streams that the caller closed (`2>&-`), for us and whom we start: a pipe or socket would get the number."""
-    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(opened, True)
-    os.close(opened)
+    """Open the standard streams that the caller closed (`2>&-`), for us and whom we start: a pipe or socket would get the number.
+
+    Standard output for reading: that what is printed there goes nowhere has to fail, as it does for other programs.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if descriptor == 1 else os.O_RDWR)  # the lowest number is given
+            os.set_inheritable(descriptor, True)
 
 
 if __name__ == "__main__":

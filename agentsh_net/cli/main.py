@@ -103,7 +103,7 @@ def _output_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in streams.OF_OUTPUT or error.filename is not None:
+        if not streams.of_output(error):
             raise
         match streams.ended(error):
             case int(code):

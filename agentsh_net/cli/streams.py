@@ -6,6 +6,7 @@ What is printed is not its business (`output`); the shim and the agent under `ex
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import sys
 from typing import Final, TextIO, cast
@@ -16,7 +17,7 @@ from agentsh_net.cli.failures import Exit, Failure
 CLOSED: Final = 141
 
 # What write(2) says of an output that takes no more; a file that cannot be read has a name, and says so elsewhere.
-OF_OUTPUT: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_OF_OUTPUT: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def prepare() -> None:
@@ -27,6 +28,13 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A terminal of another encoding shows what it cannot spell as an escape; it does not end the command.
         cast("TextIO", stream).reconfigure(errors="backslashreplace")  # type: ignore[attr-defined] # both are TextIOWrapper
+
+
+def of_output(error: OSError) -> bool:
+    """Say whether an error is that of an output: one that takes no more, or that the caller closed (`__main__` reads from it)."""
+    if error.errno == errno.EBADF:
+        return fcntl.fcntl(1, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+    return error.errno in _OF_OUTPUT and error.filename is None
 
 
 def ended(error: OSError) -> int | Failure:

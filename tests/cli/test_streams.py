@@ -39,11 +39,20 @@ def test_a_full_disk_is_an_error_of_the_environment(command):
     )
 
 
-@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+@pytest.mark.parametrize("closed", ["0<&-", "2>&-", "0<&- 2>&-"])
 def test_closed_streams_are_nowhere(closed):
     seen = shell(f"(PROGRAM version {closed}); echo $?")
-    assert seen.stdout == ("0\n" if "1>&-" in closed else f"agentsh-net {__version__}\n0\n")
+    assert seen.stdout == f"agentsh-net {__version__}\n0\n"
     assert seen.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["version", "completion bash", "--help"])
+def test_what_cannot_be_printed_because_the_output_is_closed_is_an_error(command):
+    """A cron job that lost its output took `mcp calls` for an empty list."""
+    told = "error: standard output cannot be written: Bad file descriptor\n  fix: free space there, or write elsewhere\n"
+    seen = shell(f"PROGRAM {command} >&-; echo $? >&2")
+    assert seen.stderr == f"{told}3\n"
+    assert shell(f"(PROGRAM {command} <&- >&- 2>&-); echo $?").stdout == "3\n"
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
