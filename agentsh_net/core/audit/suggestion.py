@@ -7,7 +7,7 @@ doing (a poisoned page that an honest tool fetched) turns a detector on, and den
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,7 @@ from agentsh_net.core.audit.events import (
     ToolResultInspected,
 )
 from agentsh_net.core.naming.folding import fold, visible
+from agentsh_net.core.values.recent import remember
 
 Row = Mapping[str, Any]
 Pair = tuple[str, str]
@@ -26,6 +27,7 @@ Pair = tuple[str, str]
 GRAVE = frozenset({"high", "critical"})
 # A name with one of these is not written as a pattern of itself: it would mean others too.
 WILD = re.compile(r"[*?\[\]]")
+MAX_COUNTED = 50_000  # calls: more than hosts make in an hour, in some 15 MB
 MAX_NAME = 128  # characters; a longer name is no real tool's, and a model makes up any
 
 
@@ -41,8 +43,8 @@ class Observed:
     offered: set[Pair] = field(default_factory=set)
     crossed: bool = False  # a session rule, or the wish for one, was seen
     injected: bool = False  # results with grave findings
-    # Calls by the event of their intent, and whether held.
-    counted: set[tuple[str, bool]] = field(default_factory=set)
+    # The last calls by the event of their intent, and whether held: the wire follows the model's answer within minutes.
+    counted: OrderedDict[tuple[str, bool], None] = field(default_factory=OrderedDict)
 
     @property
     def allowed(self) -> list[Pair]:
@@ -87,7 +89,7 @@ def _call(seen: Observed, event: Row) -> None:
     held = "block" in {event.get("action"), event.get("would")}
     if (call := str(event.get("intercepted_id") or event.get("id") or "")) and (call, held) in seen.counted:
         return  # in the model's answer and on the wire it is one call
-    seen.counted.add((call, held))
+    remember(seen.counted, (call, held), None, MAX_COUNTED)
     (seen.blocked if held else seen.used)[pairs[0]] += 1
 
 
