@@ -26,8 +26,9 @@ from agentsh_net.workers.journal import Journal
 from agentsh_net.workers.link import WorkerLink
 from agentsh_net.workers.worker_process import SILENT, WorkerProcess
 
-# A worker that did not take a policy up by then is replaced, and the new one starts with it.
-ACK_SECONDS = 5.0
+# A worker that did not take a policy up by then is replaced, and the new one starts with it. Some 6 were seen of a thousandfold
+# policy on a machine seven times too busy; one that sleeps is ended sooner (`worker_process`). Below a client's patience with `reload`.
+ACK_SECONDS = 20.0
 # From exec to accepting: 50 were seen on an emulated and busy machine. Below the 90 after which systemd gives the daemon up.
 START_SECONDS = 75.0
 DRAIN_SECONDS = 10.0  # what a stream under way gets when the daemon stops

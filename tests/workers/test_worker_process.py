@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +17,8 @@ from agentsh_net.workers.worker_process import GONE, SILENT, WorkerProcess
 class Ending:
     """What a process and its link are to who ends them."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int = 0) -> None:
+        self.pid = pid  # by default nobody's: it cannot be seen whether that is at work
         self.ended: list[str] = []
         self.words: list[bool] = []
 
@@ -76,3 +79,30 @@ def test_silence_is_told_of_at_once_and_a_word_in_time_begins_anew(monkeypatch: 
     assert not end.words  # not before the last of them
     assert worker.missed == GONE and worker.why.startswith("was not heard for")
     assert min(missed for missed, silent in seen if silent) == SILENT
+
+
+@pytest.mark.parametrize(("does", "ends_after"), [("sleep", SILENT), ("spin", GONE)])
+def test_a_silent_worker_is_replaced_at_once_where_it_sleeps_and_late_where_it_works(
+    monkeypatch: pytest.MonkeyPatch, does: str, ends_after: int
+) -> None:
+    monkeypatch.setattr(link, "COUNTERS_EVERY", 0.02)
+    code = {
+        "sleep": "import signal; print(flush=True); signal.pause()",
+        "spin": "print(flush=True)\nwhile True: pass",
+    }
+    with subprocess.Popen([sys.executable, "-c", code[does]], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        worker = made(end := Ending(process.pid))
+
+        async def play() -> None:
+            listening = asyncio.ensure_future(worker.listen())
+            while not end.ended:
+                await asyncio.sleep(0.001)
+            listening.cancel()
+
+        asyncio.run(play())
+        process.kill()
+    # The first look has nothing to compare with.
+    assert worker.missed in {ends_after, ends_after + 1}
+    assert ("is stopped or hangs" in worker.why) == (does == "sleep")
