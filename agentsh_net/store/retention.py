@@ -6,16 +6,63 @@ Tools, pins and sessions are state, not history: they are never pruned.
 from __future__ import annotations
 
 import sqlite3
+import threading
+import time
+from collections.abc import Callable
 from typing import Final
 
 from agentsh_net.clock import lowest_id
 from agentsh_net.core.configuration.settings import Retention
+from agentsh_net.store.records import Change
 
 # Events a transaction: some ten milliseconds, so that neither writer nor readers wait long.
 CHUNK: Final = 500
 PAGES: Final = 2000  # pages (of 4 KiB) given back at a time, for the same reason
 
 _DAY_NS: Final = 86_400 * 10**9
+# How fast a clock that leapt ahead is believed, in seconds a second: a day in ten minutes. An hour of a wrong clock then costs
+# six days' worth of what was oldest, and who runs the daemon ten minutes a day keeps up.
+HASTE: Final = 144
+
+
+class PatientClock:
+    """The wall clock, by which what is too old is deleted: ahead of the time that has passed, it is believed little by little.
+
+    By one wrong reading (a bad time server, a machine that was resumed) everything is too old. `known` is the time that was
+    believed last (ns since the epoch), 0 where nobody knows; it never falls. To be used by several threads.
+    """
+
+    def __init__(
+        self,
+        known: int = 0,
+        wall_ns: Callable[[], int] = time.time_ns,
+        running_ns: Callable[[], int] = lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+    ) -> None:
+        self._wall_ns = wall_ns
+        self._running_ns = running_ns
+        self._running = running_ns()
+        self._lock = threading.Lock()
+        self.known = known or wall_ns()
+
+    def now(self) -> int:
+        """Return what time it is, as far as that is believed; never later than the wall clock says."""
+        with self._lock:
+            wall, running = self._wall_ns(), self._running_ns()
+            most = self.known + HASTE * (running - self._running)
+            self._running = running
+            self.known = max(self.known, min(wall, most))
+            return min(wall, self.known)
+
+
+def known_time(connection: sqlite3.Connection) -> int:
+    """Return the time that `remembering` stored last, 0 where nobody did."""
+    found = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'time'").fetchone()
+    return int(found[0]) if found else 0
+
+
+def remembering(known_ns: int) -> Change:
+    """Return what stores a time for the next daemon's clock."""
+    return [("INSERT OR REPLACE INTO meta VALUES ('time', ?)", [(str(known_ns),)])]
 
 
 def prune(connection: sqlite3.Connection, retention: Retention, now_ns: int) -> int:

@@ -38,6 +38,9 @@ RETRY_DELAY: Final = 1.0  # seconds between tries while the disk does not answer
 PRUNE_EVERY: Final = 60.0  # seconds
 PRUNE_AFTER: Final = 5_000  # events, some megabytes: a flood fills a disk in less than a minute
 
+# Ns of the time that is believed: one write an hour where nothing else is written.
+REMEMBER_EVERY: Final = 3_600 * 10**9
+
 # While there is trouble and nothing to write, a write that says whether it is over.
 _PROBE: Final[Change] = [("INSERT OR REPLACE INTO meta VALUES ('writable', datetime())", [()])]
 
@@ -79,7 +82,6 @@ class Writer:
         self._path = path
         self._limits = limits
         self._on_trouble = on_trouble
-        self._now_ns = now_ns
         self._lock: LockFile = hold(path)
         try:
             self._connection = open_writer(path)
@@ -87,6 +89,8 @@ class Writer:
             self._lock.abandon()
             raise
         self._inode = path.stat().st_ino
+        self._stored_time = retention.known_time(self._connection)
+        self._clock = retention.PatientClock(self._stored_time, now_ns)
         self._wake = threading.Condition()
         # Everything below is shared and touched under the condition's lock only.
         self._events: deque[_Queued] = deque()
@@ -113,6 +117,10 @@ class Writer:
         with self._wake:
             behind = len(self._events) > MAX_QUEUED // 2 or self._queued_bytes > MAX_QUEUED_BYTES // 2
             return not behind or self._trouble is not None or not self._thread.is_alive()
+
+    def now(self) -> int:
+        """Return the time (ns since the epoch) by which something is too old to be kept."""
+        return self._clock.now()
 
     def _queue(self, events: Sequence[_Queued]) -> None:
         with self._wake:
@@ -233,6 +241,7 @@ class Writer:
             before.abandon()
         self._connection = open_writer(self._path)
         self._inode = self._path.stat().st_ino
+        self._stored_time = 0  # not in this file
 
     def _leave(self) -> None:
         """Close the file that is gone with all of its log in it: SQLite would take the log for that of the file in its place."""
@@ -265,9 +274,12 @@ class Writer:
 
     def _prune(self, written: int) -> bool:
         """Delete what retention does not keep, more than was just written: a flood must not outrun it. Say whether there is more."""
-        gone = 0
+        gone, now = 0, self._clock.now()
+        if self._clock.known >= self._stored_time + REMEMBER_EVERY:
+            self._transact(retention.remembering(self._clock.known))
+            self._stored_time = self._clock.known
         while gone <= written:
-            chunk = retention.prune(self._connection, self._limits, self._now_ns())
+            chunk = retention.prune(self._connection, self._limits, now)
             if not chunk:
                 return False
             gone += chunk

@@ -60,7 +60,9 @@ class Archivist:
         retention: Retention,
         change: Callable[[records.Change], Future[None]],
         log: logging.Logger,
+        now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
+        self._now_ns = now_ns
         self._bodies = bodies
         self._retention = retention
         self._change = change
@@ -189,7 +191,7 @@ class Archivist:
         if now < self._next_prune and self._written < room / 20:
             return
         self._next_prune, self._written = now + PRUNE_EVERY, 0
-        oldest = lowest_id(time.time_ns() - int(limits.max_age_days * _DAY_NS))
+        oldest = lowest_id(self._now_ns() - int(limits.max_age_days * _DAY_NS))
         try:
             _, gone = self._bodies.prune(oldest, room)
         except OSError as error:
@@ -213,8 +215,9 @@ def start(
     settings: LlmStorage,
     change: Callable[[records.Change], Future[None]],
     log: logging.Logger,
+    now_ns: Callable[[], int],
 ) -> Archivist:
-    """Return an archivist of the folder beside a database, started."""
-    archivist = Archivist(Bodies(folder_beside(database)), settings.retention, change, log)
+    """Return an archivist of the folder beside a database, started; `now_ns`: the time by which something is too old."""
+    archivist = Archivist(Bodies(folder_beside(database)), settings.retention, change, log, now_ns)
     archivist.start()
     return archivist

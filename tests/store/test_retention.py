@@ -74,3 +74,59 @@ def test_tools_pins_and_sessions_are_never_pruned(connection):
     connection.execute("INSERT INTO pins VALUES ('s', 't', 'h', '{}', 'trusted', '2001-01-01', 'root')")
     prune_all(connection, Retention(max_age_days=0, max_size_mb=0))
     assert count(connection, "pins") == 1
+
+
+class Time:
+    """A wall clock and the time that runs, in ns."""
+
+    def __init__(self, wall=NOW):
+        self.wall, self.running = wall, 0
+
+    def clock(self, known=0):
+        return retention.PatientClock(known, lambda: self.wall, lambda: self.running)
+
+    def passes(self, seconds):
+        self.wall += seconds * 10**9
+        self.running += seconds * 10**9
+
+
+def test_a_clock_that_is_right_is_believed_at_once():
+    time = Time()
+    clock = time.clock()
+    for seconds in (0, 60, 3600, 40 * 86_400):
+        time.passes(seconds)
+        assert clock.now() == time.wall
+
+
+def test_a_clock_400_days_ahead_for_a_minute_makes_hardly_anything_too_old():
+    time = Time()
+    clock = time.clock()
+    time.wall += 400 * DAY
+    believed = []
+    for _ in range(6):
+        time.passes(10)
+        believed.append(clock.now() - NOW)
+    assert believed == [n * 10 * 10**9 * retention.HASTE for n in range(1, 7)]
+    assert believed[-1] < DAY / 5
+    time.wall -= 400 * DAY
+    assert clock.now() == time.wall
+
+
+def test_a_clock_that_stays_ahead_is_believed_in_the_end_and_one_behind_at_once():
+    time = Time()
+    clock = time.clock()
+    time.wall += 30 * DAY
+    time.passes(5 * 3600 + 600)
+    assert clock.now() == time.wall
+    time.wall -= 300 * DAY
+    assert clock.now() == time.wall  # deletes less
+    time.wall += 300 * DAY
+    assert clock.now() == time.wall  # which was known before
+
+
+def test_the_next_daemon_knows_what_time_it_was(connection):
+    assert retention.known_time(connection) == 0
+    for sql, rows in retention.remembering(NOW):
+        connection.executemany(sql, rows)
+    time = Time(NOW + 400 * DAY)
+    assert time.clock(retention.known_time(connection)).now() == NOW

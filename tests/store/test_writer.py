@@ -420,9 +420,24 @@ def test_all_that_is_old_goes_at_once_not_a_chunk_each_minute(store, path, told,
     store.put([call(f"t{n}") for n in range(30)])
     assert store.close() == 0
     monkeypatch.setattr(retention, "CHUNK", 10)
+    monkeypatch.setattr(retention, "known_time", lambda _: 0)
     later = Writer(path, Retention(max_age_days=1), told, now_ns=lambda: time.time_ns() + 2 * 86_400 * 10**9)
     awaited(lambda: stored(path) == [])
     later.close()
+
+
+def test_a_daemon_that_starts_with_its_clock_ahead_keeps_the_trail(path, told, monkeypatch):
+    monkeypatch.setattr(writer, "PRUNE_EVERY", 0.01)
+    before = Writer(path, Retention(max_age_days=90), told)
+    before.put([call("kept")])
+    awaited(lambda: before.status().written == 1)
+    before.close()
+    ahead = Writer(path, Retention(max_age_days=90), told, lambda: time.time_ns() + 400 * 86_400 * 10**9)
+    ahead.put([call("later")])
+    awaited(lambda: ahead.status().written == 1)
+    assert ahead.now() < time.time_ns() + 86_400 * 10**9
+    ahead.close()
+    assert stored(path) == ["kept", "later"]
 
 
 def test_a_flood_does_not_outrun_retention(path, told, monkeypatch):
