@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
+from typing import Final
 
 from agentsh_net import briefing, collector
 from agentsh_net.clock import now_rfc3339, rfc3339
@@ -26,7 +28,7 @@ from agentsh_net.core.network.plane import ConnectRecord, Fate, Kernel, Plan
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import Pins
-from agentsh_net.kernel.limits import Limit, beside_provider, limits, name_server
+from agentsh_net.kernel.limits import Limit, beside_provider, limits, name_server, unswept
 from agentsh_net.kernel.names.resolver import Resolver
 from agentsh_net.servers import inventory
 from agentsh_net.store import records
@@ -34,6 +36,9 @@ from agentsh_net.store.writer import Writer
 from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.archivist import Archivist
 from agentsh_net.workers.pool import Pool
+
+# Seconds before connections are looked through again where that failed: for want of memory or of descriptors, mostly.
+SWEEP_AGAIN: Final = 10.0
 
 Addresses = Mapping[str, Sequence[Address]]
 # Of this host, of its name servers, and the other names by which servers were found.
@@ -81,6 +86,8 @@ class Current:
         self._coming: Plan | None = None  # what the planes are being brought to
         self.pending: tuple[str, ...] = ()  # settings of the file that wait for the next start
         self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
+        self._unswept: Limit | None = None  # why connections that policy denies may still stand
+        self._swept = 0.0  # when that was tried last
         self._means = means
         self._buckets = means.buckets
         self._emit = emit
@@ -200,6 +207,7 @@ class Current:
         spared = kernel_plan.spared(self.plan, self._known_places[1])
         return [
             *limits(self.loaded.config.network),
+            *filter(None, (self._unswept,)),
             *(name_server(str(plain(a)), ids) for a, ids in spared.items()),
             *self._beside_providers(self.plan, self.snapshot),
         ]
@@ -213,11 +221,23 @@ class Current:
         ]
 
     async def sweep(self) -> None:
-        """Close what is connected against the plan, and tell of it."""
+        """Close what is connected against the plan, and tell of it; where that fails, `sweep_again` has another try."""
+        before, self._swept = self._unswept, time.monotonic()
         try:
             self.tell(await asyncio.to_thread(self._means.kernel.sweep, self.plan))
         except KernelError as error:
-            self._log.warning("established connections were not closed: %s (%s)", error, error.remedy)
+            self._unswept = unswept(error)
+            if before is None:
+                self._log.warning("%s", self._unswept)
+        else:
+            self._unswept = None
+            if before is not None:
+                self._log.info("connections that policy denies are closed again")
+
+    async def sweep_again(self) -> None:
+        """Repeat a sweep that failed, when its time has come."""
+        if self._unswept is not None and time.monotonic() >= self._swept + SWEEP_AGAIN:
+            await self.sweep()
 
     def tell(self, found: Sequence[ConnectRecord]) -> None:
         """Emit what the kernel saw."""

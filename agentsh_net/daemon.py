@@ -55,6 +55,7 @@ from agentsh_net.workers.stdio_servers import StdioServers
 
 EXIT_OK = 0
 CLEAR_EVERY = 1.0  # seconds: how soon a session is ended in which nothing runs any more
+CHANGE_SECONDS = 5.0  # what a change of policy under way gets at the end: most wait for nothing but the kernel and the workers
 LAST_RECORDS = 1.0  # seconds for what is still to be read at the end, which in a flood never ends
 
 
@@ -176,7 +177,8 @@ class Daemon:
         self._recording = Recording(
             lambda: self.state.current.snapshot, outlets, self.state.tally, self._tasks.spawn
         )
-        archivist = archivists.start(store, config.llm_storage, self.state.writer.change, self._log)
+        writer = self.state.writer
+        archivist = archivists.start(store, config.llm_storage, writer.change, self._log, writer.now)
         stack.push_async_callback(asyncio.to_thread, archivist.stop)
         return archivist
 
@@ -227,6 +229,7 @@ class Daemon:
         self._tasks.keep("watchdog", notify.say_alive)
         await self._serve_shims(stack)
         self.state.reloading.watch(self._initial)
+        stack.push_async_callback(self._let_a_change_end)
         stack.callback(self.state.reloading.close)
 
     async def _serve_shims(self, stack: AsyncExitStack) -> None:
@@ -346,12 +349,19 @@ class Daemon:
         while True:
             await self.state.layers.wait()
             await self.state.layers.look()
+            await self.state.current.sweep_again()
 
     async def _clear_away(self) -> None:
         while True:
             await asyncio.sleep(CLEAR_EVERY)
             async with self.state.current.lock:
                 await self.state.agents.clear()
+
+    async def _let_a_change_end(self) -> None:
+        """Wait for a policy that is being put in force, and let no other follow: what the planes keep has to be on record."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CHANGE_SECONDS):
+                await self.state.current.lock.acquire()
 
     def _on_store_trouble(self, error: StoreError | None) -> None:
         state, reason = ("degraded", str(error)) if error else ("in force", "events are stored again")

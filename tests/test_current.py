@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from socket import AF_INET, IPPROTO_TCP
 
+import pytest
 from staging import A, B, Stage, policy
 
+from agentsh_net.core.errors import KernelError
 from agentsh_net.core.model import Tool
 from agentsh_net.core.network.addresses import canonical
 from agentsh_net.core.network.plane import ConnectRecord, Fate, Plan
@@ -112,6 +115,41 @@ def test_an_address_that_becomes_a_name_servers_is_refused_at_the_servers_port_a
     assert any("10.9.0.1 is a name server" in str(limit) for limit in stage.current.limits())
 
 
+def test_a_sweep_that_failed_is_told_once_and_tried_again_until_it_is_done(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(policy("a", a="10.9.0.1"), {"10.9.0.1": A})
+    tries: list[str] = []
+    clock = [1000.0]
+    monkeypatch.setattr("agentsh_net.current.time.monotonic", lambda: clock[0])
+
+    def sweep(plan: Plan) -> list[ConnectRecord]:
+        tries.append("failed" if len(tries) < 2 else "swept")
+        if tries[-1] == "failed":
+            raise KernelError("no memory", remedy="free some")
+        return [ConnectRecord("sweep", Fate.DENY, canonical(A), 8000, IPPROTO_TCP, AF_INET, time_ns=1)]
+
+    stage.kernel.sweep = sweep  # type: ignore[method-assign]
+
+    async def script() -> list[list[str]]:
+        await stage.current.establish()
+        shown = []
+        for seconds in (0.0, 5.0, 6.0, 6.0, 11.0):
+            clock[0] += seconds
+            await stage.current.sweep_again()
+            shown.append([str(limit) for limit in stage.current.limits() if "no memory" in str(limit)])
+        return shown
+
+    caplog.set_level("INFO")
+    shown = asyncio.run(script())
+    assert tries == ["failed", "failed", "swept"]
+    assert [bool(told) for told in shown] == [True, True, True, True, False]
+    assert [e.layer for e in stage.events if e.type == "mcp_network_connection"] == ["sweep"]  # type: ignore[attr-defined]
+    told = [record.getMessage() for record in caplog.records]
+    assert sum("no memory" in line and "free some" in line for line in told) == 1
+    assert "connections that policy denies are closed again" in told
+
+
 def test_rate_limits_of_a_new_policy_inherit_what_was_used() -> None:
     limited = {"rate_limits": {"enabled": True, "default_rpm": 1, "default_burst": 1}}
     stage = Stage(policy(more=limited), {})
@@ -144,8 +182,6 @@ def test_sessions_and_providers_are_held_to_the_policy_in_force_from_the_first_o
 
 
 def test_our_own_workers_are_not_told_as_agents() -> None:
-    from socket import AF_INET, IPPROTO_TCP
-
     from agentsh_net.core.network.addresses import canonical
     from agentsh_net.core.network.plane import ConnectRecord, Fate
 

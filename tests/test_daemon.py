@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sqlite3
+import threading
 from collections.abc import Iterator
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -24,7 +25,7 @@ from agentsh_net.config import options
 from agentsh_net.config.options import Options
 from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.errors import StoreError
-from agentsh_net.core.network.plane import ConnectRecord, Fate
+from agentsh_net.core.network.plane import ConnectRecord, Fate, Plan
 from agentsh_net.daemon import Daemon
 
 
@@ -312,3 +313,34 @@ def test_a_refusal_that_a_client_has_heard_outlives_the_worker_that_said_it(tmp_
         told = awaited(lambda: len(found := here.events("mcp_tool_called", limit=100)) == 50 and found)
         assert {event["jsonrpc_id"] for event in told} == set(range(50))
         assert {event["action"] for event in told} == {"block"}
+
+
+def test_a_policy_that_is_being_put_in_force_as_the_daemon_stops_is_on_record(tmp_path: Path) -> None:
+    begun, gate = threading.Event(), threading.Event()
+    with running(tmp_path, policy()) as here:
+        apply = here.kernel.apply
+
+        def slow(plan: Plan) -> None:
+            begun.set()
+            assert gate.wait(60)
+            apply(plan)
+
+        here.kernel.apply = slow  # type: ignore[method-assign]
+        here.write(policy("good"))
+        assert begun.wait(60)
+        here.on_loop(here.daemon.state.stop)
+        awaited(lambda: here.daemon.state.current.lock._waiters, within=20)  # type: ignore[attr-defined] # the end of it
+        gate.set()
+    assert "deny 10.9.0.2:0 good" in here.kernel.text()
+    kinds = [event["type"] for event in here.events()]
+    assert kinds == ["daemon_started", "policy_reloaded", "daemon_stopped"]
+
+
+def test_a_change_that_does_not_end_does_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentsh_net.daemon.CHANGE_SECONDS", 0.05)
+    with running(tmp_path, policy()) as here:
+        here.on_loop(lambda: asyncio.ensure_future(here.daemon.state.current.lock.acquire()))
+        awaited(here.daemon.state.current.lock.locked)
+    assert here.events("daemon_stopped")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agentsh_net import capabilities
 from agentsh_net.core.configuration.settings import Network
+from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.sockets import clients
 
@@ -72,6 +73,15 @@ def beside_provider(providers: Sequence[str], server_ids: Sequence[str]) -> Limi
         f"an address of their own for {', '.join(server_ids)}",
         f"their names lead to the LLM provider {', '.join(providers)}: who talks to it around the proxy is refused as if to them",
         "ask who owns those names; network.on_shared_address: sni tells them apart",
+    )
+
+
+def unswept(error: KernelError) -> Limit:
+    """Return what it means that connections could not be looked through."""
+    return Limit(
+        f"the last look through connections ({error})",
+        "connections from before policy denied their servers may still stand; it is tried again every 10 s",
+        error.remedy,
     )
 
 
