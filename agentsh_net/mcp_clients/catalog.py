@@ -39,7 +39,7 @@ class Client:
 
     name: str
     files: tuple[str, ...]
-    places: tuple[str, ...] = ("mcpServers",)  # `*` is any key
+    places: tuple[tuple[str, ...], ...] = (("mcpServers",),)  # keys in each other; `*` is any
     keys: Mapping[str, str] = field(default_factory=dict)  # its key -> ours
     # Key that holds the URL -> transport, where no type says.
     types: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ CLIENTS = (
     Client(
         "claude-code",
         ("./.mcp.json", "~/.claude.json", "/etc/claude-code/managed-mcp.json"),
-        ("mcpServers", "projects.*.mcpServers"),
+        (("mcpServers",), ("projects", "*", "mcpServers")),
     ),
     Client("claude-desktop", ("$config/Claude/claude_desktop_config.json",)),
     Client("cursor", ("~/.cursor/mcp.json", "./.cursor/mcp.json")),
@@ -62,12 +62,12 @@ CLIENTS = (
             "$config/Code/User/settings.json",
             "./.vscode/settings.json",
         ),
-        ("servers", "mcp.servers"),
+        (("servers",), ("mcp", "servers")),
     ),
     Client(
         "codex",
         ("~/.codex/config.toml", "./.codex/config.toml", "/etc/codex/config.toml"),
-        ("mcp_servers",),
+        (("mcp_servers",),),
         {"http_headers": "headers"},
         {"url": "http"},
     ),
@@ -86,7 +86,7 @@ CLIENTS = (
             "./opencode.json",
             "./opencode.jsonc",
         ),
-        ("mcp",),
+        (("mcp",),),
         {"environment": "env"},
     ),
     Client(  # its command line has its own; the extension had them with VS Code before it was 4.0
@@ -103,11 +103,34 @@ CLIENTS = (
     Client(
         "zed",
         ("$config/zed/settings.json", "./.zed/settings.json"),
-        ("context_servers",),
+        (("context_servers",),),
         types={"url": "http"},
     ),
     Client("copilot-cli", ("~/.copilot/mcp-config.json", "./.github/mcp.json")),
     Client("junie", ("~/.junie/mcp/mcp.json", "./.junie/mcp/mcp.json")),
+    Client(
+        "roo-code",
+        (
+            "$config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+            "./.roo/mcp.json",
+        ),
+        types={"url": "sse"},
+        spelling=Spelling("streamable-http", typed=True),
+    ),
+    Client("kiro", ("~/.kiro/settings/mcp.json", "./.kiro/settings/mcp.json")),
+    Client("amazon-q", ("~/.aws/amazonq/mcp.json", "./.amazonq/mcp.json")),
+    Client("lm-studio", ("~/.lmstudio/mcp.json",)),
+    Client("amp", ("$config/amp/settings.json", "./.amp/settings.json"), (("amp.mcpServers",),)),
+    Client("crush", ("$config/crush/crush.json", "./crush.json", "./.crush.json"), (("mcp",),)),
+    Client(  # a fork of Gemini CLI
+        "qwen-code",
+        ("~/.qwen/settings.json", "./.qwen/settings.json"),
+        keys={"httpUrl": "url"},
+        types={"httpUrl": "http"},
+        spelling=Spelling(key="httpUrl"),
+    ),
+    Client("antigravity", ("~/.gemini/antigravity/mcp_config.json",)),
+    Client("rovo-dev", ("~/.rovodev/mcp.json",)),
 )
 
 
@@ -129,12 +152,12 @@ def files(bases: Mapping[str, Path]) -> list[tuple[Client, Path]]:
 def entries(content: Any, client: Client) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the entries of a client's file, each with its keys in the file."""
     for place in client.places:
-        for keys, table in _reach(content, place.split("."), ()):
+        for keys, table in _reach(content, place, ()):
             yield from (((*keys, name), entry) for name, entry in table.items())
 
 
 def _reach(
-    value: Any, steps: list[str], keys: tuple[str, ...]
+    value: Any, steps: tuple[str, ...], keys: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     if not isinstance(value, Mapping):
         return

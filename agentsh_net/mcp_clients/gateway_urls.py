@@ -20,7 +20,8 @@ from agentsh_net.mcp_clients.editing import Keys, UneditableError
 NAMES: Final = ("httpUrl", "url", "serverUrl")  # the keys that clients give a server's URL
 _WORDS: Final = ("type", "transport")  # the keys that name its transport, the first one that is there
 _SSE: Final = "sse"
-_STREAMABLE: Final = frozenset(("http", "streamableHttp"))  # what clients call what the gateway speaks
+# What clients call what the gateway speaks.
+_STREAMABLE: Final = frozenset(("http", "streamableHttp", "streamable-http"))
 _MARK: Final = "#agentsh-net"
 _REDIRECTED: Final = re.compile(r"https?://[^/#?]+/mcp/([^/#?]+)" + _MARK + r"((?:\+[a-z]+)*):")
 

@@ -130,6 +130,22 @@ PLAIN = {
                 }
             },
         ),
+        *(
+            (file, {"mcpServers": {"fs": {**LOCAL, "disabled": False, "autoApprove": []}, "web": {"url": REMOTE["url"], "headers": REMOTE["headers"]}, "off": {"command": "x", "disabled": True}}})
+            for file in (".kiro/settings/mcp.json", ".aws/amazonq/mcp.json", ".lmstudio/mcp.json")
+        ),
+        (
+            ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+            {"mcpServers": {"fs": {**LOCAL, "alwaysAllow": []}, "web": {"type": "streamable-http", "url": REMOTE["url"], "headers": REMOTE["headers"]}}},
+        ),
+        ("../work/.amp/settings.json", "// Amp\n" + json.dumps({"amp.mcpServers": {"fs": LOCAL, "web": {"url": REMOTE["url"], "headers": REMOTE["headers"]}}})),
+        (
+            ".config/crush/crush.json",
+            {"mcp": {"fs": {"type": "stdio", "timeout": 120, **LOCAL}, "web": PLAIN["mcpServers"]["web"], "off": {"type": "http", "url": "https://off/", "disabled": True}}},
+        ),
+        (".qwen/settings.json", {"mcpServers": {"fs": LOCAL, "web": {"httpUrl": REMOTE["url"], "headers": REMOTE["headers"]}}}),
+        (".gemini/antigravity/mcp_config.json", {"mcpServers": {"fs": LOCAL, "web": {"serverUrl": REMOTE["url"], "headers": REMOTE["headers"]}}}),
+        (".rovodev/mcp.json", {"mcpServers": {"fs": {**LOCAL, "transport": "stdio"}, "web": {"transport": "http", "url": REMOTE["url"], "headers": REMOTE["headers"]}}}),
         (".junie/mcp/mcp.json", {"mcpServers": {"fs": LOCAL, "web": {k: v for k, v in REMOTE.items() if k in ("url", "headers")}}}),
     ],
     ids=lambda v: v if isinstance(v, str) and "\n" not in v else None,
@@ -142,9 +158,9 @@ def test_each_client_declares_the_same_two_servers_in_its_own_way(
 
 
 def test_every_row_of_the_table_has_an_example() -> None:
-    assert [client.name for client in catalog.CLIENTS] == (
-        "claude-code claude-desktop cursor vscode codex gemini opencode cline windsurf zed copilot-cli junie".split()  # noqa: SIM905  a list is longer
-    )
+    names = """claude-code claude-desktop cursor vscode codex gemini opencode cline windsurf zed copilot-cli junie roo-code kiro
+        amazon-q lm-studio amp crush qwen-code antigravity rovo-dev"""
+    assert [client.name for client in catalog.CLIENTS] == names.split()
 
 
 def test_a_server_that_two_clients_declare_alike_is_one(home: Path) -> None:

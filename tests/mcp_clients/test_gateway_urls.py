@@ -73,6 +73,7 @@ def test_other_entries_keep_their_meaning() -> None:
 
 
 HTTP, CLINE, GEMINI = Spelling(), Spelling("streamableHttp", typed=True), Spelling(key="httpUrl")
+ROO = Spelling("streamable-http", typed=True)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,8 @@ HTTP, CLINE, GEMINI = Spelling(), Spelling("streamableHttp", typed=True), Spelli
         ('{"mcpServers":{"weather":{"url":"https://a/sse","type":"http"}}}', "json", HTTP, {"type": "http"}),
         ('{"mcpServers":{"weather":{"url":"https://a/x","type":"sse"}}}', "json", CLINE, {"type": "streamableHttp"}),
         ('{"mcpServers":{"weather":{"url":"https://a/x" /* 1 */ , "timeout": 60}}}', "json", CLINE, {"type": "streamableHttp", "timeout": 60}),
+        ('{"mcpServers":{"weather":{"url":"https://a/x","type":"sse"}}}', "json", ROO, {"type": "streamable-http"}),
+        ('{"mcpServers":{"weather":{"url":"https://a/x"}}}', "json", ROO, {"type": "streamable-http"}),
         ('{"mcpServers":{"weather":{"url" : "https://a/sse"}}}', "json", GEMINI, {}),
         ('{"mcpServers":{"weather":{"url":"https://a/sse","type":"sse"}}}', "json", GEMINI, {"type": "http"}),
         ("[mcpServers.weather]\nurl = 'https://a/sse'\ntype = 'sse'\n", "toml", HTTP, {"type": "http"}),
