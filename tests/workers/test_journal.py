@@ -121,5 +121,7 @@ def test_what_no_sound_worker_writes_is_told_and_nothing_after_it_is_taken(said)
             assert it.tools == []
             [why] = it.violations
             assert why.startswith("broke the rules of its journal: ")
+            with pytest.raises(BrokenPipeError):
+                it.worker.sendall(said)
 
     asyncio.run(main())

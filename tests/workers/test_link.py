@@ -71,11 +71,35 @@ async def test_telling_returns_when_the_last_message_is_acknowledged():
 async def test_a_worker_that_does_not_acknowledge_or_is_gone_is_told_apart():
     async with Wire() as wire:
         assert await wire.link.tell([link.Drain(1, 1.0)], 0.05) is False
-        telling = asyncio.ensure_future(wire.link.tell([link.Drain(2, 1.0)], 10))
+        telling = asyncio.ensure_future(wire.link.tell([link.Drain(2, 1.0)], 600))
         await asyncio.sleep(0)
         wire.writer.close()
         assert await telling is False
-        assert await wire.link.tell([link.Drain(3, 1.0)], 10) is False
+        assert await wire.link.tell([link.Drain(3, 1.0)], 600) is False
+        wire.link.send(link.Drain(4, 1.0))  # as nobody waits for an answer, nobody is told
+
+
+@bounded
+async def test_a_worker_is_heard_while_it_says_anything_and_hears_when_the_link_is_closed():
+    async with Wire() as wire:
+        assert not wire.link.heard()
+        wire.say(link.Counters({"requests": 1}))
+        await until(lambda: wire.link.counters)
+        assert wire.link.heard()
+        assert not wire.link.heard()
+        wire.link.close()
+        assert await wire.reader.read() == b""
+
+
+@bounded
+async def test_a_worker_that_acknowledges_twice_is_still_read():
+    async with Wire() as wire:
+        telling = asyncio.ensure_future(wire.link.tell([link.Drain(1, 1.0)], 600))
+        await asyncio.sleep(0)
+        wire.writer.write(link.encode(link.Ack(1, 0)) * 2)
+        assert await telling is True
+        wire.say(link.Counters({"requests": 1}))
+        await until(lambda: wire.link.counters)
 
 
 @bounded

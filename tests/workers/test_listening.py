@@ -12,12 +12,32 @@ from agentsh_net.workers.listening import bind, url
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_every_worker_has_a_socket_on_one_port(workers: int) -> None:
+def test_every_worker_has_a_socket_on_one_port_that_no_other_daemon_shares(workers: int) -> None:
     sockets = bind(Proxy(port=0, workers=workers))
     assert len(sockets) == workers
-    assert len({s.getsockname() for s in sockets}) == 1
+    [port] = {s.getsockname()[1] for s in sockets}
+    for each in sockets:
+        each.listen()
+        assert not each.getblocking()
+        assert bool(each.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT)) is (workers > 1)
+    for others in (1, 3):
+        with pytest.raises(ConfigError) as caught:
+            bind(Proxy(port=port, workers=others))
+        assert caught.value.problems[0].found == f"127.0.0.1:{port} (Address already in use)"
     for each in sockets:
         each.close()
+
+
+def test_a_port_is_had_again_at_once_after_its_connections_were_closed() -> None:
+    [listener] = bind(Proxy(port=0))
+    with listener:
+        listener.listen()
+        address = listener.getsockname()
+        with socket.create_connection(address, timeout=10):
+            listener.setblocking(True)
+            listener.accept()[0].close()  # ours first: the port is in TIME_WAIT
+    [again] = bind(Proxy(port=address[1]))
+    again.close()
 
 
 def test_what_cannot_be_had_is_told_with_its_place() -> None:
