@@ -1,4 +1,4 @@
-"""A process that can open nothing more, as where a limit is too low or something leaks."""
+"""A process that can open nothing more, as where a limit is too low or something leaks, and whether something does."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ def no_file_left() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for descriptor in taken:
             os.close(descriptor)
+
+
+@contextmanager
+def nothing_left_open() -> Iterator[None]:
+    """Fail where a block leaves a descriptor open that it opened."""
+    before = os.listdir("/proc/self/fd")
+    try:
+        yield
+    finally:
+        assert os.listdir("/proc/self/fd") == before

@@ -5,6 +5,10 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
+import time
+
+import pytest
+from few_files import nothing_left_open
 
 from agentsh_net.workers.sockets import WorkerSockets
 
@@ -54,12 +58,40 @@ def test_a_dropped_worker_is_told_so_and_heard_no_more() -> None:
 
 
 def test_closing_ends_those_too_that_were_never_taken_up() -> None:
+    with nothing_left_open():
+        sockets = numbered()
+        known = sockets.attach()
+        sockets.wait(20)
+        unknown = sockets.attach()
+        sockets.close()
+        assert (known.recv(1), unknown.recv(1)) == (b"", b"")
+        known.close()
+        unknown.close()
+
+
+def test_no_worker_and_no_wake_up_holds_up_a_thread() -> None:
     sockets = numbered()
-    known = sockets.attach()
-    sockets.wait(20)
-    unknown = sockets.attach()
+    theirs = sockets.attach()
+    for _ in range(10_000):  # more than the system keeps for who does not wait
+        sockets.wake()
+    while sockets.wait(0) or not sockets.all():
+        pass
+    ((ours, _),) = sockets.all()
+    with pytest.raises(BlockingIOError):
+        while True:  # a worker that reads nothing
+            ours.send(bytes(4096))
+    theirs.close()
     sockets.close()
-    assert (known.recv(1), unknown.recv(1)) == (b"", b"")
+
+
+def test_who_was_woken_sleeps_again() -> None:
+    sockets = numbered()
+    sockets.wake()
+    sockets.wait(20)
+    began = time.monotonic()
+    assert sockets.wait(0.1) == []
+    assert time.monotonic() - began >= 0.1
+    sockets.close()
 
 
 def test_messages_stay_whole_where_the_kind_keeps_them_so() -> None:

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from few_files import nothing_left_open
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Server, Transport
@@ -31,14 +32,14 @@ def run(*command: str) -> tuple[int, str]:
         launcher = Launcher()
         try:
             null, (out, theirs) = os.open(os.devnull, os.O_RDWR), os.pipe()
-            process = await launcher.launch(server(*command), who, (null, theirs, os.dup(null)))
-            status = await process.wait()
             with open(out, encoding="utf-8") as output:
-                return status, output.read()
+                process = await launcher.launch(server(*command), who, (null, theirs, os.dup(null)))
+                return await process.wait(), output.read()
         finally:
             launcher.close()
 
-    return asyncio.run(main())
+    with nothing_left_open():
+        return asyncio.run(main())
 
 
 def sets(status: str) -> dict[str, str]:
@@ -76,6 +77,12 @@ def test_nothing_is_started_where_privileges_cannot_be_given_up(monkeypatch: pyt
         run("/bin/true")
 
 
+def test_a_server_that_cannot_be_started_is_told_with_its_user() -> None:
+    user = "nobody" if ROOT else pwd.getpwuid(os.geteuid()).pw_name
+    with pytest.raises(ProtocolError, match=rf"^/no/such: No such file or directory \(as user {user}: "):
+        run("/no/such")
+
+
 def test_the_signal_it_died_of_is_told() -> None:
     assert run("/bin/sh", "-c", "kill -9 $$") == (-9, "")
 
@@ -85,6 +92,15 @@ def test_a_user_that_is_not_there_or_is_root_is_refused() -> None:
         account("nobody-here")
     with pytest.raises(ProtocolError, match=r"never runs as root|only a daemon that runs as root"):
         account("root")
+
+
+def test_only_root_runs_a_server_as_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    me = pwd.getpwnam("daemon")
+    monkeypatch.setattr(os, "geteuid", lambda: me.pw_uid)
+    assert account("") == account("daemon")
+    assert (account("").uid, account("").change) == (me.pw_uid, False)
+    with pytest.raises(ProtocolError, match="only a daemon that runs as root can start it as user nobody"):
+        account("nobody")
 
 
 def test_who_is_in_no_file_is_its_id(monkeypatch: pytest.MonkeyPatch) -> None:

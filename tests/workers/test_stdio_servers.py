@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from few_files import nothing_left_open
 from gateway_front import snapshot
 from loopback import until
 
@@ -71,7 +72,8 @@ def play(current: Snapshot, scene: Callable[[StdioServers, Worker], Awaitable[No
             worker.link.close()
             await servers.close()
 
-    asyncio.run(main())
+    with nothing_left_open():
+        asyncio.run(main())
     return logged
 
 
@@ -221,7 +223,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("nonsense", [b"no json", b'{"start":"1"}', b"[]", b'{"run":"sh"}'])
+@pytest.mark.parametrize(
+    "nonsense", [b"no json", b'{"start":"1"}', b"[]", b'{"run":"sh"}', b'{"start":1,"server":"io"}']
+)
 def test_a_worker_that_talks_nonsense_gets_nothing_more_and_its_servers_end(nonsense: bytes) -> None:
     async def scene(servers: StdioServers, worker: Worker) -> None:
         await worker.say(start=1, server="io")
@@ -235,3 +239,18 @@ def test_a_worker_that_talks_nonsense_gets_nothing_more_and_its_servers_end(nons
             worker.link.send(b"{}")
 
     play(declared("import sys; sys.stdin.read()"), scene)
+
+
+def test_what_a_worker_had_started_ends_when_another_takes_its_place() -> None:
+    async def scene(servers: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="io")
+        _, pipes = await worker.hear()
+        for pipe in pipes:
+            os.close(pipe)
+        await worker.say(start=2, server="io")
+        await until(lambda: servers._starting or len(servers.pids) == 2)
+        servers.attach().close()  # mostly before the second has started
+        assert await asyncio.get_running_loop().sock_recv(worker.link, 1) == b""
+        await until(lambda: not servers.pids and not servers._starting)
+
+    play(declared("import signal; signal.pause()"), scene)

@@ -106,3 +106,17 @@ def test_a_silent_worker_is_replaced_at_once_where_it_sleeps_and_late_where_it_w
     # The first look has nothing to compare with.
     assert worker.missed in {ends_after, ends_after + 1}
     assert ("is stopped or hangs" in worker.why) == (does == "sleep")
+
+
+def test_a_worker_is_gone_when_all_that_it_said_is_read() -> None:
+    async def play() -> None:
+        ended, linked, written = (asyncio.get_running_loop().create_future() for _ in range(3))
+        process = SimpleNamespace(wait=lambda: ended)
+        worker = WorkerProcess(process, SimpleNamespace(closed=linked), SimpleNamespace(closed=written))  # type: ignore[arg-type]
+        gone = asyncio.ensure_future(worker.gone())
+        for step in (ended, linked, written):
+            assert not (await asyncio.wait((gone,), timeout=0.05))[0]
+            step.set_result(-9)
+        assert await gone == -9
+
+    asyncio.run(play())

@@ -88,13 +88,12 @@ class Stream:
 
     async def news(self) -> None:
         """Wait until there is something to send, or nothing more to wait for."""
+        if self._queue or self.cut:
+            return
         if self._news is None:
             self._news = asyncio.Event()
-        while not self._queue and not self.cut:
-            self._news.clear()
-            await self._news.wait()
-            if not self._queue:
-                return
+        self._news.clear()
+        await self._news.wait()
 
 
 class Kept:

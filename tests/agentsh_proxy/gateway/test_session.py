@@ -11,6 +11,8 @@ from gateway_pipes import RESULT, FakePipe, begun, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentsh_net.apart import INLINE
+
 OLD = {"MCP-Protocol-Version": "2025-06-18"}
 
 
@@ -95,6 +97,28 @@ def test_what_a_server_asks_by_itself_goes_to_the_open_stream_and_its_answer_bac
         answer = {"jsonrpc": "2.0", "id": 5, "result": {"roots": []}}
         assert (await front.post(answer, **session)).status == 202
         assert answer in pipe.sent
+        stream.close()
+        while (again := await front.open("GET", **session)).status == 409:  # until it is seen to be closed
+            again.close()
+        assert again.status == 200
+        again.close()
+
+    play(scene)
+
+
+def test_nothing_overtakes_a_message_that_takes_its_time() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        stream = await front.open("GET", **session | OLD)
+        for data in ("x" * (INLINE + 1), "short"):
+            note = request("notifications/message", level="info", data=data)
+            del note["id"]
+            pipe.say(note)
+            await asyncio.sleep(0)  # the first is being taken
+        told = b""
+        while b"short" not in told:
+            told += await stream.next()
+        assert b"xxx" in told.partition(b"short")[0]
         stream.close()
 
     play(scene)

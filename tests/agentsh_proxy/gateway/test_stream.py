@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from agentsh_proxy.gateway.stream import (
     MAX_KEPT,
@@ -39,6 +41,45 @@ def test_a_stream_that_nobody_reads_takes_nothing() -> None:
     stream.attach()
     stream.put(3, b"c")
     assert stream.take() == (3, b"c")
+
+
+def test_only_what_waits_counts_against_the_bound() -> None:
+    stream, large = Stream(1), b"x" * (MAX_QUEUED // 4 * 3)
+    for _ in range(3):
+        for message in (b"a", large):
+            stream.put(1, message)
+        assert not stream.cut
+        assert [stream.take()[1], stream.take()[1]] == [b"a", large]
+    stream.put(1, large)
+    stream.detach()  # and nobody will send what waits
+    stream.attach()
+    for message in (b"a", large):
+        stream.put(2, message)
+    assert not stream.cut
+    stream.put(3, large)
+    assert stream.cut
+    stream.detach()
+    stream.attach()  # who comes back is not cut again for what was
+    assert (stream.cut, stream.waiting) == (False, False)
+
+
+def test_who_waits_is_told_of_messages_and_of_the_end_each_time_anew() -> None:
+    async def scene() -> None:
+        stream = Stream(1)
+        for happens in (lambda: stream.put(1, b"a"), stream.wake):
+            waiting = asyncio.ensure_future(stream.news())
+            assert not (await asyncio.wait((waiting,), timeout=0.05))[0]
+            happens()
+            await waiting
+            if stream.waiting:
+                await stream.news()
+                stream.take()
+        for message in (b"a", b"x" * MAX_QUEUED):
+            stream.put(1, message)
+        stream.take()
+        await stream.news()  # it was cut
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
 
 
 def test_what_a_stream_missed_is_found_by_its_last_event() -> None:
