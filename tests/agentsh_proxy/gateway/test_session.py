@@ -94,6 +94,8 @@ def test_what_a_server_asks_by_itself_goes_to_the_open_stream_and_its_answer_bac
         pipe.say(request("roots/list", 5))
         assert b'"roots/list"' in await stream.next()
         assert (await front.ask("GET", **session)).status == 409
+        async with asyncio.timeout(10):
+            await front.gateway.front.quiet()  # a gateway that ends waits for no such stream
         answer = {"jsonrpc": "2.0", "id": 5, "result": {"roots": []}}
         assert (await front.post(answer, **session)).status == 202
         assert answer in pipe.sent

@@ -104,18 +104,26 @@ def test_what_a_client_was_shown_of_the_shared_server_holds_for_its_next_request
     play(scene)
 
 
-@pytest.mark.parametrize("result", [b'{"n": NaN}', b'{"n": 1, "n": 2}', b'{"n": 1}}, {"x": 1'])
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"jsonrpc": "2.0", "id": %d, "result": {"n": NaN}}',
+        b'{"jsonrpc": "2.0", "id": %d, "result": {"n": 1, "n": 2}}',
+        b'[{"jsonrpc": "2.0", "id": %d, "result": {}}]',
+        b'{"jsonrpc": "2.0", "id": %d, "result": {"n": 1}}, {"x": 1}',
+    ],
+)
 @pytest.mark.parametrize("closed", [True, False])
 def test_an_answer_that_cannot_be_read_for_certain_is_told_at_once_and_by_an_event(
-    result: bytes, closed: bool
+    said: bytes, closed: bool
 ) -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         asked = modern(request("resources/list", "mine"))
         task = asyncio.create_task(front.post(asked, **headers(asked)))
         pipe = await first(pipes)
         await sent(pipe, 1)
-        pipe.say(b'{"jsonrpc": "2.0", "id": %d, "result": %b}' % (pipe.sent[0]["id"], result))
-        if b"}}" in result:  # no JSON: whose answer it is cannot be known
+        pipe.say(said % pipe.sent[0]["id"])
+        if b"}}," in said:  # no JSON: whose answer it is cannot be known
             pipe.say({"jsonrpc": "2.0", "id": pipe.sent[0]["id"], "result": RESULT})
             assert (await task).json == {"jsonrpc": "2.0", "id": "mine", "result": RESULT}
         else:
@@ -125,6 +133,56 @@ def test_an_answer_that_cannot_be_read_for_certain_is_told_at_once_and_by_an_eve
         assert (event["sender"], event["via"]) == ("server", "gateway")
 
     play(scene, fail_closed=closed)
+
+
+def test_what_names_no_request_goes_to_the_only_one_there_is_and_to_none_of_two() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+        asked = [modern(call("add", id_)) for id_ in (1, 2)]
+        tasks = [asyncio.create_task(front.post(m, **headers(m))) for m in asked]
+        pipe = await first(pipes)
+        await sent(pipe, 2)
+        told = []
+        for message, task in zip(pipe.sent, tasks, strict=True):
+            pipe.say(note)
+            pipe.say({"jsonrpc": "2.0", "id": message["id"], "result": RESULT})
+            told.append((await task).messages[:-1])
+        assert told == [[], [note]]
+
+    play(scene)
+
+
+def test_what_cannot_be_read_while_nobody_waits_ends_nothing() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asked = modern(call())
+        for _ in range(2):
+            task = asyncio.create_task(front.post(asked, **headers(asked)))
+            while not pipes:
+                await asyncio.sleep(0)
+            await pipes[0].answer("tools/call", RESULT)
+            assert (await task).json["result"] == RESULT
+            pipes[0].say(b"nonsense")
+        assert len(pipes) == 1
+
+    play(scene)
+
+
+def test_too_many_requests_at_once_are_refused_and_the_others_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agentsh_proxy.gateway.shared.MAX_IN_FLIGHT", 1)
+
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asked = modern(call())
+        task = asyncio.create_task(front.post(asked, **headers(asked)))
+        pipe = await first(pipes)
+        await sent(pipe, 1)
+        refused = await front.post(asked, **headers(asked))
+        assert (refused.status, "too many requests" in refused.json["error"]["message"]) == (503, True)
+        await pipe.answer("tools/call", RESULT)
+        assert (await task).json["result"] == RESULT
+
+    play(scene)
 
 
 def test_progress_finds_its_request_under_the_clients_own_token() -> None:
@@ -161,6 +219,8 @@ def test_a_subscription_keeps_its_own_name_and_ends_with_its_stream() -> None:
         pipe.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": meta})
         stream = await opening
         assert b'"io.modelcontextprotocol/subscriptionId":"sub"' in (await stream.next()).replace(b": ", b":")
+        async with asyncio.timeout(10):
+            await front.gateway.front.quiet()  # a gateway that ends waits for no subscription
         stream.close()
         cancelled = await pipe.heard("notifications/cancelled")
         assert cancelled["params"]["requestId"] == number
