@@ -75,7 +75,7 @@ def _layer_line(layer: LayerStatus, config: Config) -> str:
         return f"{layer.layer}: in force: {does} ({told})"
     if not layer.wanted:
         return f"{layer.layer}: off ({layer.reason})"
-    remedy = f"; mend it: {layer.remedy}" if layer.remedy else ""
+    remedy = f" (fix: {layer.remedy})" if layer.remedy else ""
     return f"{layer.layer}: NOT IN FORCE: {layer.reason}{remedy}"
 
 

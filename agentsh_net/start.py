@@ -28,7 +28,7 @@ SWITCH_INTERVAL = 0.0002
 
 _PROC = Path("/proc/self/mountinfo")
 # Where cgroups are mounted, who has a socket, what a process may do: all of it is read there.
-WITHOUT_PROC = "no procfs is mounted at /proc; mend it: mount -t proc proc /proc"
+WITHOUT_PROC = "no procfs is mounted at /proc (fix: mount -t proc proc /proc)"
 
 
 def worker_uid(network: Network) -> int | None:
@@ -75,12 +75,12 @@ def main(
         return EXIT_CONFIG
     except (KernelError, StoreError, ControlError, ProtocolError) as error:
         remedy = getattr(error, "remedy", "")
-        logger.error("%s%s", error, f"; mend it: {remedy}" if remedy else "")  # noqa: TRY400 - the reason is the whole story
+        logger.error("%s%s", error, f" (fix: {remedy})" if remedy else "")  # noqa: TRY400 - the reason is the whole story
         return EXIT_ENVIRONMENT
     except OSError as error:
         if error.errno not in NO_FILES:
             raise
-        logger.error("%s; mend it: %s", error.strerror, MORE_FILES)  # noqa: TRY400 - likewise
+        logger.error("%s (fix: %s)", error.strerror, MORE_FILES)  # noqa: TRY400 - likewise
         return EXIT_ENVIRONMENT
     finally:
         log.flush()

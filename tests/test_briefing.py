@@ -37,7 +37,7 @@ def test_the_whole_briefing_reads_as_a_person_needs_it() -> None:
         "policy 0123456789ab (generation 3) from p.yaml: enforce, 1 MCP server",
         "warning: ~/.x.json: not JSON",
         "ebpf: in force: connect() to a denied server fails (4 programs)",
-        "nftables: NOT IN FORCE: no binding; mend it: apt install python3-nftables",
+        "nftables: NOT IN FORCE: no binding (fix: apt install python3-nftables)",
         "LLM proxy: http://127.0.0.1:8484; point agents at it:",
         "  export ANTHROPIC_BASE_URL=http://127.0.0.1:8484/anthropic",
         "  export OPENAI_BASE_URL=http://127.0.0.1:8484/openai/v1",

@@ -70,7 +70,7 @@ def test_without_proc_it_does_not_start_and_says_what_to_mount(
 ) -> None:
     monkeypatch.setattr(start, "_PROC", tmp_path / "mountinfo")
     assert start.main(tmp_path / "policy.yaml", audit=None, ready_file=None) == start.EXIT_ENVIRONMENT
-    assert capsys.readouterr().err == "no procfs is mounted at /proc; mend it: mount -t proc proc /proc\n"
+    assert capsys.readouterr().err == "no procfs is mounted at /proc (fix: mount -t proc proc /proc)\n"
 
 
 def test_the_workers_user_counts_as_ours_only_where_nobody_else_can_be_it(

@@ -178,6 +178,16 @@ def _unlisted(servers: Sequence[Row]) -> Iterator[str]:
                 f"{server.get('server_id')}: its tools cannot be listed: {told.get('error') or 'no reason given'}"
                 f" ({tries} {'try' if tries == 1 else 'tries'}, and it is tried again)"
             )
+    waits = [str(s.get("server_id")) for s in servers if _waits(s) and s.get("action") != "block"]
+    if waits:
+        yield visible(
+            f"{', '.join(waits)}: tools are known once a client lists them, under the shim or behind the gateway"
+        )
+
+
+def _waits(server: Row) -> bool:
+    """Say whether nobody asked a stdio server for its tools: the daemon itself starts none."""
+    return server.get("type") == "stdio" and not server.get("tools")
 
 
 def _snooped(snoop: Mapping[str, Any]) -> str:
@@ -219,7 +229,9 @@ def _age(row: Row) -> str:
 
 
 def _tools(row: Row) -> str:
-    """Return how many tools a server offers, a question mark where it could not be asked."""
+    """Return how many tools a server offers, a question mark where it could not be asked or nobody asked it."""
+    if row.get("type") == "stdio":
+        return "?" if _waits(row) else str(row["tools"])
     return str(row.get("tools", "-")) if (row.get("discovery") or {}).get("ok") else "?"
 
 

@@ -19,7 +19,7 @@ from agentsh_net.config import strict_yaml
 from agentsh_net.config.watch import Stamp, stamp
 from agentsh_net.core.configuration.config import digest, parse
 from agentsh_net.core.configuration.oversights import oversights
-from agentsh_net.core.configuration.schema import quoted
+from agentsh_net.core.configuration.schema import UNKNOWN_KEY, hidden, quoted
 from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.errors import MORE_FILES, NO_FILES, ConfigError, KernelError, Problem
 from agentsh_net.mcp_clients import declarations
@@ -171,10 +171,10 @@ class _Expansion:
     def hide(self, problem: Problem) -> Problem:
         """Return a problem without the value, where the value came from a reference."""
         sources = self._sources.get(problem.path)
-        if not sources:
+        if not sources or problem.found.startswith(UNKNOWN_KEY):
             return problem
         length = self._lengths.get(problem.path, 0)
-        return replace(problem, found=f"a string of {length} characters (from {', '.join(sources)})")
+        return replace(problem, found=f"{hidden(length)} (from {', '.join(sources)})")
 
     def _one(self, match: re.Match[str], path: str) -> str:
         name = match["name"]

@@ -128,6 +128,25 @@ def test_a_server_that_could_not_be_asked_has_no_number_of_tools_and_the_reason_
     assert lines[at + 2 :] == why
 
 
+@pytest.mark.parametrize(
+    ("tools", "action", "shown", "told"),
+    [
+        (2, "allow", "2", []),
+        (0, "allow", "?", ["s: tools are known once a client lists them, under the shim or behind the gateway"]),
+        (0, "block", "?", []),
+    ],
+)  # fmt: skip
+def test_a_stdio_server_has_a_number_of_tools_once_a_client_listed_them(
+    run, daemon, tools, action, shown, told
+):
+    server = {"server_id": "s", "type": "stdio", "action": action, "tools": tools, "discovery": None}
+    daemon(status={**GOOD, "servers": [server]})
+    lines = run("status").stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("SERVER"))
+    assert lines[at + 1].split() == ["s", "stdio", action, shown, "-"]
+    assert lines[at + 2 :] == told
+
+
 def test_what_waits_and_what_was_noted_is_shown(run, daemon):
     policy = {**GOOD["policy"], "pending": ["proxy.port"]}
     daemon(status={**GOOD, "policy": policy, "notes": ["~/.cursor/mcp.json: not readable"]})

@@ -181,6 +181,11 @@ def test_a_value_from_a_reference_is_never_shown_wherever_it_stands(policy: Path
     assert problem.found == "a string of 7 characters (from ${LEVEL})"
 
 
+def test_an_unknown_key_is_named_wherever_its_value_comes_from(policy: Path) -> None:
+    (problem,) = problems(policy, "version: 1\nlog: {levle: '${LEVEL}'}\n", LEVEL="hunter2")
+    assert (problem.found, problem.expected) == ("the unknown key 'levle'", "`level`")
+
+
 def test_a_value_that_is_written_out_is_shown(policy: Path) -> None:
     (problem,) = problems(policy, "version: 1\nlog: {level: inf}\n")
     assert problem.found == "'inf'"

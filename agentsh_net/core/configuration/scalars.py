@@ -66,7 +66,7 @@ def positive(high: float) -> Reader[float]:
 
     def read(at: At, value: Any) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= high:
-            at.refuse(value, f"a number above 0, at most {high:g}")
+            at.refuse(value, f"a number above 0, at most {high:.0f}")
         return value
 
     return read

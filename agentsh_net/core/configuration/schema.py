@@ -23,6 +23,8 @@ K = TypeVar("K")
 PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,128}")
 # Enough to recognise one's own text on one line of a terminal.
 SHOWN = 60
+# How a problem begins that is of a key, whatever its value: a value that is told begins with a quote.
+UNKNOWN_KEY = "the unknown key"
 
 
 class Refused(Exception):  # noqa: N818  it is control flow between readers, and never leaves this package
@@ -95,13 +97,18 @@ def describe(value: Any, *, secret: bool = False) -> str:
         case int() | float():
             return f"the number {value}"
         case str():
-            return f"a string of {len(value)} characters" if secret else quoted(value)
+            return hidden(len(value)) if secret else quoted(value)
         case Mapping():
             return f"a mapping of {len(value)} key{'s' * (len(value) != 1)}"
         case list() | tuple():
             return f"a list of {len(value)} item{'s' * (len(value) != 1)}"
         case _:
             return f"a value of type {type(value).__name__}"
+
+
+def hidden(length: int) -> str:
+    """Say of a text that is not to be shown how long it is."""
+    return f"a string of {length} character{'s' * (length != 1)}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -141,7 +148,7 @@ def record(keys: Mapping[str, Reader[Any] | Required]) -> Reader[dict[str, Any]]
         for name, item in given.items():
             reader = readers.get(name)
             if reader is None:
-                at.key(name).note(f"the unknown key {quoted(name)}", nearest(name, keys))
+                at.key(name).note(f"{UNKNOWN_KEY} {quoted(name)}", nearest(name, keys))
                 continue
             try:
                 values[name] = reader(at.key(name), item)

@@ -166,7 +166,7 @@ def choose(hierarchy: Path, cgroup: int, loaded: Loaded, name: str) -> Attachmen
         return Linked(cgroup, loaded, _place(hierarchy) / name)
     except KernelError as error:
         if error.remedy:
-            _LOG.warning("programs are not pinned: %s; mend it: %s", error, error.remedy)
+            _LOG.warning("programs are not pinned: %s (fix: %s)", error, error.remedy)
         return Direct(cgroup, loaded.programs, str(error))
 
 

@@ -131,6 +131,13 @@ def test_a_rate_is_a_finite_number_above_zero(value: Any) -> None:
     assert read(scalars.positive(10), 0.5) == 0.5
 
 
+def test_a_bound_is_told_with_all_its_digits() -> None:
+    problems: list[Problem] = []
+    with pytest.raises(Refused):
+        scalars.positive(1_000_000)(At("p", problems), 0)
+    assert problems[0].expected == "a number above 0, at most 1000000"
+
+
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", "x" * (scalars.MAX_TEXT + 1), 5, None, ["a"]])
 def test_text_is_what_a_process_can_take(value: Any) -> None:
     assert read(scalars.text, value) is REFUSED

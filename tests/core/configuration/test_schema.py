@@ -14,6 +14,7 @@ from agentsh_net.core.configuration.schema import (
     Required,
     checked,
     describe,
+    hidden,
     items,
     key_path,
     mapping,
@@ -154,7 +155,11 @@ def test_a_value_is_described_on_one_line(value: Any, words: str) -> None:
 @given(st.one_of(st.text(), st.integers(), st.floats(), st.booleans()))
 def test_a_secret_is_never_described_by_its_content(value: Any) -> None:
     words = describe(value, secret=True)
-    assert words in {"a number", "true or false"} or words == f"a string of {len(value)} characters"
+    assert words in {"a number", "true or false"} or words == hidden(len(value))
+
+
+def test_of_what_is_hidden_the_length_is_told() -> None:
+    assert (hidden(1), hidden(2)) == ("a string of 1 character", "a string of 2 characters")
 
 
 @given(st.text(st.characters()))
