@@ -108,10 +108,10 @@ def test_a_server_runs_as_its_user_in_its_own_session_with_next_to_nothing_of_ou
 
 def test_only_declared_stdio_servers_that_policy_does_not_deny_are_started() -> None:
     async def scene(_: StdioServers, worker: Worker) -> None:
-        for number, server in enumerate(("net", "nope", "io"), 1):
-            await worker.say(start=number, server=server)
+        for server in ("net", "nope", "io"):
+            await worker.say(start=1, server=server)  # what was not started has not taken the number
             answer, pipes = await worker.hear()
-            assert answer["failed"] == number and pipes == []
+            assert answer["failed"] == 1 and pipes == []
         assert "denied by policy" in answer["error"]
 
     logged = play(declared("", server_policy="denylist", denied_servers=["io"]), scene)
@@ -203,6 +203,29 @@ def test_of_a_server_that_is_denied_a_child_in_another_process_group_ends_too(de
             assert alive(child)
             os.kill(child, signal.SIGKILL)
         for pipe in pipes[1:]:
+            os.close(pipe)
+
+    play(declared(code), scene)
+
+
+def test_what_a_denied_server_starts_before_it_ends_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsh_net.workers.stdio_servers.GRACE", (0.1, 0.1))
+    code = (
+        "import signal,subprocess,sys; signal.signal(15, signal.SIG_IGN); sys.stdin.readline(); "
+        "print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True); signal.pause()"
+    )
+
+    async def scene(servers: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="io")
+        _, pipes = await worker.hear()
+        servers._snapshot = lambda: declared(code, denied_servers=[{"id": "io"}])
+        servers.follow()
+        os.write(pipes[0], b"\n")
+        (child,) = map(int, await lines(pipes[1], 1))
+        await worker.say(end=1)
+        assert await worker.hear() == ({"ended": 1, "status": "signal 9"}, [])
+        await until(lambda: not alive(child))
+        for pipe in pipes:
             os.close(pipe)
 
     play(declared(code), scene)

@@ -135,6 +135,73 @@ def test_an_answer_that_cannot_be_read_for_certain_is_told_at_once_and_by_an_eve
     play(scene, fail_closed=closed)
 
 
+def test_the_end_of_a_subscription_has_the_clients_own_name() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asked = modern(request("subscriptions/listen", "sub"))
+        task = asyncio.create_task(front.post(asked, **headers(asked)))
+        pipe = await first(pipes)
+        await sent(pipe, 1)
+        number = pipe.sent[0]["id"]
+        ended = {"_meta": {"io.modelcontextprotocol/subscriptionId": number}}
+        pipe.say({"jsonrpc": "2.0", "id": number, "result": ended})
+        (answer,) = (await task).messages
+        assert answer["id"] == "sub"
+        assert answer["result"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "sub"}
+
+    play(scene)
+
+
+def test_what_is_no_request_gets_no_answer_of_the_servers() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        note = modern(request("notifications/cancelled", requestId=1))
+        del note["id"]
+        assert (await front.post(note, **headers(note))).status == 202
+        answer = {"jsonrpc": "2.0", "id": 5, "result": RESULT}
+        got = await front.post(answer, **headers(modern(call())))
+        assert (got.status, got.json["error"]["message"]) == (400, "agentsh-net: one request is expected")
+        assert (await first(pipes)).sent == []
+
+    play(scene)
+
+
+def test_a_call_that_takes_long_has_a_stream_that_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    for where in ("shared", "delivery"):
+        monkeypatch.setattr(f"agentsh_proxy.gateway.{where}.PING", 0.05)
+
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asked = modern(call())
+        opening = asyncio.create_task(front.open("POST", asked, **headers(asked)))
+        pipe = await first(pipes)
+        stream = await opening
+        assert (stream.status, await stream.next()) == (200, b": ping\n\n")
+        await pipe.answer("tools/call", RESULT)
+        told = b""
+        while data := await stream.next():
+            told += data
+        assert b'"result"' in told
+        stream.close()
+
+    play(scene)
+
+
+def test_who_asks_a_server_that_cannot_be_started_is_told_and_the_next_one_tries_again() -> None:
+    async def scene(front: Any, _: list[FakePipe]) -> None:
+        tried: list[FakePipe] = []
+
+        def start(*_: Any) -> FakePipe:
+            tried.append(FakePipe("no such program"))
+            return tried[-1]
+
+        front.gateway._pipe = lambda server: start
+        asked = modern(call())
+        for number in (1, 2):
+            got = await front.post(asked, **headers(asked))
+            assert (got.status, "no such program" in got.json["error"]["message"]) == (502, True)
+            assert (len(tried), tried[-1].sent) == (number, [])
+
+    play(scene)
+
+
 def test_what_names_no_request_goes_to_the_only_one_there_is_and_to_none_of_two() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
