@@ -11,7 +11,7 @@ from gateway_pipes import RESULT, FakePipe, begun, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsh_net.apart import INLINE
+from agentsh_net.apart import LONG
 
 OLD = {"MCP-Protocol-Version": "2025-06-18"}
 
@@ -112,11 +112,12 @@ def test_nothing_overtakes_a_message_that_takes_its_time() -> None:
     async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
         session, pipe = await begun(front, pipes)
         stream = await front.open("GET", **session | OLD)
-        for data in ("x" * (INLINE + 1), "short"):
+        for data in ("x" * LONG, "short"):
             note = request("notifications/message", level="info", data=data)
             del note["id"]
             pipe.say(note)
-            await asyncio.sleep(0)  # the first is being taken
+            while not pipe._said.empty():  # the first is being taken
+                await asyncio.sleep(0)
         told = b""
         while b"short" not in told:
             told += await stream.next()
