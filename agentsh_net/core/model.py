@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentsh_net.core.mcp.params import Mirrored
 from agentsh_net.core.trust.outline import NOTHING, Outline
@@ -88,6 +88,15 @@ class Tool:
     mirrored: Mirrored = ()  # arguments that calls over HTTP repeat as header fields
 
 
+class Kept(NamedTuple):
+    """A refused call that its provider keeps, and waits for the result of."""
+
+    places: tuple[str, ...]  # from which a conversation goes on: ids of the answer and of the conversation
+    stand_in: str  # the id of what the client got instead
+    item: Mapping[str, Any]  # the call as a request repeats it, or refers to it
+    result: Mapping[str, Any]  # that it was refused, as a request brings it
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call as the model wrote it. `input` is the parsed arguments, or the raw text where they do not parse."""
@@ -106,9 +115,7 @@ class ToolCall:
     hypothetical: bool = False  # what some client might read: it is judged, and nothing is charged
     # Read again from where the provider keeps it, each time it is asked: nothing is charged.
     stored: bool = False
-    # The answer in which the provider keeps it, and waits for its result; and which item it is there.
-    kept_in: str = field(default="", compare=False, repr=False)
-    item_id: str = field(default="", compare=False, repr=False)
+    kept: Kept | None = field(default=None, compare=False, repr=False)
     inner: tuple[ToolCall, ...] | None = None  # the calls in its arguments, where somebody looked
 
     @property

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import orjson
 
@@ -19,13 +19,15 @@ from agentsh_net.core.abi.sock_diag import TCP
 from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.audit.joining import Intent, Intents
 from agentsh_net.core.configuration.settings import CrossServer, ProviderLimits
+from agentsh_net.core.flows.refused_calls import RefusedCalls
 from agentsh_net.core.flows.session_ledger import ProposedCall, SessionLedger
 from agentsh_net.core.limits.api_limits import ApiLimits
-from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
+from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS, MAX_TOLD
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.network.addresses import unmapped
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.web.urls import MAX_PORT
+from agentsh_net.workers.shared_flag import SharedFlag
 from agentsh_net.workers.sockets import WorkerSockets
 
 MAX_SERVERS = 4096
@@ -46,6 +48,7 @@ class Arbiter:
     The answer is `[number, within]`, or `[number, {rule, severity, reason, related}]` where a session rule is against the call.
     To `[number, {"whose": [host, port, host, port]}]`, a connection's two ends, it is the session of the first, empty where that is
     none, null where nobody can say; `contradicts: [session, session]` tells of one that shows the other's token.
+    `refuses: [place, text]` is remembered, `refused: [place, n]` answered by the n-th text of the place, `forgets: [place, n]` ends n.
     To `[number, server, tool, session, mark]`, a call on the wire, it is the intent that the call carries out, or nothing.
     """
 
@@ -61,6 +64,8 @@ class Arbiter:
         self.whose: Callable[[Packet], str | None] = lambda _: ""
         self.contradicted: Callable[[str, str], None] = lambda *_: None
         self.placed: Callable[[], Collection[str]] = tuple  # the sessions that have a cgroup
+        self._refused = RefusedCalls()
+        self._refusing = SharedFlag("agentsh-net-refusing")
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="agentsh-net-arbiter", daemon=True)
 
@@ -111,6 +116,10 @@ class Arbiter:
         """Return a new socket for a worker to ask on."""
         return self._workers.attach()
 
+    def refusing(self) -> BinaryIO:
+        """Return a file of which the first byte says whether any refused call is remembered."""
+        return self._refusing.shown()
+
     def stop(self) -> None:
         """Stop the thread and close every socket."""
         self._stopping = True
@@ -118,6 +127,7 @@ class Arbiter:
         if self._thread.is_alive():
             self._thread.join()
         self._workers.close()
+        self._refusing.close()
 
     def _run(self) -> None:
         while not self._stopping:
@@ -141,7 +151,7 @@ class Arbiter:
             self._workers.drop(connection)
 
     def _about(self, about: dict[str, object]) -> float | str | None:
-        """Charge or settle a request, or say whose a connection is. Raises ValueError for what a sound worker cannot say."""
+        """Charge or settle a request, say whose a connection is, or what was refused. Raises ValueError for what a sound worker cannot say."""
         match about:
             case {"admit": [str(provider), int(tokens)]} if 0 <= tokens <= MAX_TOKENS:
                 with self._charging:
@@ -154,6 +164,17 @@ class Arbiter:
                 return self.whose(_packet(client, port, server, server_port))
             case {"contradicts": [str(here), str(shown)]} if max(len(here), len(shown)) <= MAX_CHARGE_NAME:
                 self.contradicted(here, shown)
+                return 0.0
+            case {"refuses": [str(place), str(told)]} if (
+                len(place) <= MAX_CHARGE_NAME and len(told) <= MAX_TOLD
+            ):
+                self._refused.note(place, told)
+                self._refusing.set()
+                return 0.0
+            case {"refused": [str(place), int(number)]} if number >= 0:
+                return self._refused.told(place, number)
+            case {"forgets": [str(place), int(count)]} if count >= 0:
+                self._refused.forget(place, count)
                 return 0.0
         raise ValueError("no question about a request")
 

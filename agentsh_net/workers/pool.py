@@ -12,7 +12,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from secrets import token_hex
-from typing import Any
+from typing import Any, BinaryIO
 
 from agentsh_net.core import snapshot
 from agentsh_net.core.audit.events import Event, WorkerExited
@@ -278,10 +278,11 @@ class _Worker:
         ours, theirs = socket.socketpair()
         journal = Journal(self._pool.report)
         shared = {"--listen-fd": self._listener, "--gateway-fd": self._gateway}
-        given = {
+        given: dict[str, socket.socket | BinaryIO | None] = {
             "--link-fd": theirs,
             "--journal-fd": journal.attach(),
             "--charge-fd": self._pool.arbiter.attach(),
+            "--refusing-fd": self._pool.arbiter.refusing(),
             "--stdio-fd": self._pool.stdio() if self._pool.stdio and self._gateway else None,
             "--record-fd": self._pool.archive() if self._pool.archive else None,
         }

@@ -15,7 +15,7 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import BinaryIO, Final
 
 from agentsh_net.kernel.limits import may_change_user
 from agentsh_net.privileges import WORKERS
@@ -61,8 +61,8 @@ def _is_free(number: int) -> bool:
     return True
 
 
-async def start(*words: str, passing: Mapping[str, socket.socket]) -> Process:
-    """Start `python -m agentsh_proxy WORDS`, and pass it each socket under its option. The sockets stay the caller's to close."""
+async def start(*words: str, passing: Mapping[str, socket.socket | BinaryIO]) -> Process:
+    """Start `python -m agentsh_proxy WORDS`, and pass it each socket or file under its option. They stay the caller's to close."""
     who = identity()
     fds = {option: each.fileno() for option, each in passing.items()}
     return await asyncio.create_subprocess_exec(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from secrets import token_hex
 from time import monotonic
@@ -17,13 +17,15 @@ from typing import Any
 import orjson
 
 from agentsh_net.core.audit.joining import Intent
-from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
+from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS, MAX_TOLD
 from agentsh_net.core.model import Crossing, call_id_of
 from agentsh_net.core.verdicts.policy import Charge
 
 # The arbiter answers in tens of microseconds. What takes longer than this is a supervisor that is gone or stopped.
 PATIENCE = 0.25
 SILENCE = 1.0  # seconds in which one that did not say whose a connection is is not asked again: each question holds up every stream
+# Whether the supervisor remembers refused calls, by the first byte of the memory where it says so; here: it may.
+REFUSING: Sequence[int] = b"\1"
 _STALE = 64  # late answers to earlier questions that are skipped before giving up
 
 
@@ -38,19 +40,26 @@ class Charges:
         "_fail_closed",
         "_number",
         "_process",
+        "_refusing",
         "_silent_until",
         "_socket",
         "placed",
         "unanswered",
     )
 
-    def __init__(self, connection: socket.socket, fail_closed: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        fail_closed: Callable[[], bool],
+        refusing: Sequence[int] = REFUSING,
+    ) -> None:
         connection.settimeout(PATIENCE)
         self._socket = connection
         self._fail_closed = fail_closed
         self._number = 0
         self._answers = 0
         self._process = token_hex(8)  # no process id: the next worker may have the same
+        self._refusing = refusing
         self._silent_until = 0.0
         self.placed = False  # some session has a cgroup
         self.unanswered = False
@@ -104,6 +113,32 @@ class Charges:
         """Tell that a client of one session showed another's token."""
         with contextlib.suppress(OSError, ValueError):
             self._question({"contradicts": [session_id, shown]})
+
+    @property
+    def refusing(self) -> bool:
+        """Say whether any refused call is remembered (`refused`)."""
+        return bool(self._refusing[0])
+
+    def refuse(self, place: str, told: str) -> bool:
+        """Have it remembered for all workers what is told of a refused call at a place; say whether it is not too long for that."""
+        fits = len(place) <= MAX_CHARGE_NAME and len(told) <= MAX_TOLD
+        if fits:
+            with contextlib.suppress(OSError, ValueError):
+                self._question({"refuses": [place, told]})
+        return fits
+
+    def refused(self, place: str) -> Iterator[str]:
+        """Yield what is told of the refused calls at a place."""
+        number = 0
+        with contextlib.suppress(OSError, ValueError):
+            while isinstance(told := self._question({"refused": [place, number]}), str):
+                yield told
+                number += 1
+
+    def forget_refused(self, place: str, count: int) -> None:
+        """Have the first so many of them forgotten."""
+        with contextlib.suppress(OSError, ValueError):
+            self._question({"forgets": [place, count]})
 
     def _ask_of(self, provider: str, tokens: int, what: str) -> float | None:
         try:

@@ -12,7 +12,9 @@ import gc
 import logging
 import signal
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
+from mmap import MAP_SHARED, PROT_READ, mmap
 from typing import Any, cast
 
 import uvloop
@@ -21,7 +23,7 @@ from agentsh_net.core import snapshot
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.links import link
 from agentsh_proxy import launching
-from agentsh_proxy.charging import Charges
+from agentsh_proxy.charging import REFUSING, Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.router import Gateway
@@ -48,6 +50,12 @@ def main(arguments: list[str]) -> int:
     parser = launching.arguments("agentsh_proxy")
     parser.add_argument(
         "--charge-fd", type=int, required=True, help="rate questions to the supervisor (SOCK_SEQPACKET)"
+    )
+    parser.add_argument(
+        "--refusing-fd",
+        type=int,
+        required=True,
+        help="a byte of memory: whether refused calls are remembered",
     )
     parser.add_argument(
         "--listen-fd",
@@ -84,6 +92,7 @@ async def _work(options: argparse.Namespace, landlock: int) -> None:
         [socket.socket(fileno=fd) for fd in options.listen_fd],
         discovers=options.discover,
         gateway=_gateway(options, journal.transport),
+        refusing=memoryview(mmap(options.refusing_fd, 1, MAP_SHARED, PROT_READ)),
     )
     if options.record_fd is not None:
         recorder = worker.recorder = Recorder()
@@ -122,6 +131,7 @@ class Worker(asyncio.Protocol):
         *,
         discovers: bool = False,
         gateway: GatewayEnds | None = None,
+        refusing: Sequence[int] = REFUSING,
     ) -> None:
         self._loop = loop
         self._listeners = listeners
@@ -133,6 +143,7 @@ class Worker(asyncio.Protocol):
         self._sessions: dict[str, str] = {}
         self._placed = False
         self._charge = charge
+        self._refusing = refusing
         self._discovers = discovers
         self._watcher: Watcher | None = None
         self._ends = gateway
@@ -216,7 +227,7 @@ class Worker(asyncio.Protocol):
             self._loop,
             view,
             reporter=Reporter(self._write, self._waiting, self._loop.call_soon),
-            charges=Charges(self._charge, lambda: service.view.fail_closed),
+            charges=Charges(self._charge, lambda: service.view.fail_closed, self._refusing),
             counts=self.counts,
             pool=Pool(self._loop, self.counts),
             recorder=self.recorder,

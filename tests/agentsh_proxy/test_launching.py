@@ -11,7 +11,9 @@ from agentsh_proxy import dns_stub, launching, page, worker
 Main = Callable[[list[str]], int]
 # Whose descriptors are no open files: a process that got past its confinement would break on them.
 PROCESSES = [
-    pytest.param(worker.main, ["--charge-fd", "-1", "--journal-fd", "-1"], id="worker"),
+    pytest.param(
+        worker.main, ["--charge-fd", "-1", "--refusing-fd", "-1", "--journal-fd", "-1"], id="worker"
+    ),
     pytest.param(page.main, ["--listen-fd", "-1"], id="page"),
     pytest.param(dns_stub.main, ["--udp-fd", "-1", "--tcp-fd", "-1"], id="dns stub"),
 ]

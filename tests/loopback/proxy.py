@@ -90,6 +90,10 @@ class PlacedCharges(Charges):
 
     here: str | None = ""
     contradictions: list[tuple[str, str]]
+    alone: bool = False  # nobody answers
+
+    def refuse(self, place: str, told: str) -> bool:
+        return self.alone or super().refuse(place, told)
 
     def whose(self, client: asyncio.BaseTransport) -> str | None:
         return self.here
@@ -128,7 +132,10 @@ class Proxy:
             worker_end.close()
             worker_end = self._answering.attach()
         self.counts = Counts()
-        self.charges = PlacedCharges(worker_end, lambda: self.service.view.fail_closed)
+        alone = self._answering is None
+        refusing = b"\0" if alone else b"\1"
+        self.charges = PlacedCharges(worker_end, lambda: self.service.view.fail_closed, refusing)
+        self.charges.alone = alone
         self.service = Service(
             loop,
             unfold(self._first),

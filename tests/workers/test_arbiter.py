@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 
@@ -12,7 +13,7 @@ import pytest
 from agentsh_net.core.audit.joining import mark
 from agentsh_net.core.configuration.settings import Burst, CrossServer, ProviderLimits, RateLimits
 from agentsh_net.core.limits.ratelimit import Buckets
-from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME
+from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOLD
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
 from agentsh_net.workers import arbiter as module
@@ -218,3 +219,31 @@ def test_a_question_about_no_connection_is_none(arbiter, about):
     connection.settimeout(60)
     connection.send(orjson.dumps([1, about]))
     assert connection.recv(10) == b""
+
+
+def test_what_is_told_of_refused_calls_is_shared_by_all_who_ask(arbiter):
+    one, two = arbiter.attach(), arbiter.attach()
+    with arbiter.refusing() as refusing:
+        assert os.pread(refusing.fileno(), 1, 0) == b"\0"
+        for number, told in enumerate(("a", "b")):
+            ask(one, number, {"refuses": ["here", told]})
+        assert os.pread(refusing.fileno(), 1, 0) == b"\1"
+    assert [ask(two, n, {"refused": ["here", n]}) for n in range(3)] == ["a", "b", None]
+    ask(two, 4, {"forgets": ["here", 1]})
+    assert [ask(one, n, {"refused": ["here", n]}) for n in range(2)] == ["b", None]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"refuses": ["p" * (MAX_CHARGE_NAME + 1), ""]},
+        {"refuses": ["p", "t" * (MAX_TOLD + 1)]},
+        {"refused": ["p", -1]},
+        {"forgets": ["p", -1]},
+    ],
+)
+def test_who_asks_for_more_of_refused_calls_than_there_can_be_is_dropped(arbiter, question):
+    connection = arbiter.attach()
+    connection.settimeout(60)
+    connection.send(orjson.dumps([1, question]))
+    assert connection.recv(64) == b""

@@ -32,6 +32,8 @@ COUNTERS_EVERY = 2.0  # seconds between a worker's words that it lives
 # Seconds; a first token takes half of one, a long answer minutes. What a local error takes is the first.
 LATENCY_BOUNDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 MAX_TOKENS = 10**9  # of one request, in a question about a provider's limits
+# Characters of what is told of a refused call, as ASCII: a question may escape each of them.
+MAX_TOLD = 7 << 10
 MAX_CHARGE_NAME = 512  # characters; real names of tools, sessions and calls have at most 128
 
 WORKER_EVENTS: tuple[type[events.Event], ...] = (

@@ -23,6 +23,7 @@ from agentsh_proxy.llm.guarding import restoring
 from agentsh_proxy.llm.inspecting import Inspection, redirection, unreadable
 from agentsh_proxy.llm.judging import Judging
 from agentsh_proxy.llm.overhearing import Overhearing, overheard
+from agentsh_proxy.llm.pending import nothing
 from agentsh_proxy.llm.receiving import NO_FACTS, Reception
 from agentsh_proxy.llm.relaying import Answer, Client, Relay, opening
 from agentsh_proxy.llm.service import Service
@@ -41,7 +42,7 @@ class Exchange:
 
     __slots__ = (
         "_answer", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
-        "_reused", "_searching", "_seen", "_service", "_stream", "_trail", "_wrote", "asked", "uploaded",
+        "_reused", "_searching", "_seen", "_service", "_settle", "_stream", "_trail", "_wrote", "asked", "uploaded",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -50,6 +51,7 @@ class Exchange:
         self.asked = what
         self._facts = NO_FACTS
         self._lessons: Lessons | None = None  # of the request's own tools
+        self._settle = nothing  # to be done once the answer came
         self._answer: Answer | None = None
         self._stream: StreamInspection | None = None  # the answer, where it is one
         self._body: bytes | None = None  # kept so that the request can be sent again
@@ -179,6 +181,7 @@ class Exchange:
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
         self._seen = self._service.now
+        self._settle = self._settle if head.status < 300 else nothing
         client = Client(chunks=self.asked.head.minor == 1, keep_alive=self._client.keeps_alive())
         if self._trail is not None:
             self._trail.head(head)
@@ -220,6 +223,7 @@ class Exchange:
         self._over = True
         service, client = self._service, self._client
         service.counts.at_once.observe(service.clock() - self._began)
+        self._settle()
         keep_alive = client.keeps_alive()
         if not (head.verbatim and keep_alive):
             fields = forwarded_response(head, rewritten=False)
@@ -308,6 +312,7 @@ class Exchange:
     def _take(self, received: Reception) -> None:
         """Go by what a body led to."""
         self.asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
+        self._settle = received.settle
 
     def _leave_with(self, body: bytes) -> None:
         """Send the request with the body that policy lets leave. Raises RefusalError where a limit is used up."""
@@ -373,6 +378,7 @@ class Exchange:
         answer, self._answer = self._answer, None
         assert answer is not None  # noqa: S101 - it is done
         self._over = True
+        self._settle()
         self._leave("")
         self._service.counts.answer.observe(self._service.clock() - self._began)
         if self._connection is not None:

@@ -10,6 +10,7 @@ from agentsh_net.core.dialects.base import Judge, Step
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.trust.offers import Lessons
 from agentsh_net.core.web.http_head import ResponseHead
+from agentsh_proxy.llm import pending
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.service import Service
 from agentsh_proxy.llm.steering import steered
@@ -46,7 +47,7 @@ class Judging:
         self._service.note(step, self._asked.subject(self._request_id))
         for judged in step.judged:
             self._service.offering.propose(self._asked.admitted.session_id, judged.call)
-            self._service.pending.note(self._asked.admitted.session_id, judged)
+            pending.note(self._service.charges, self._asked.admitted.session_id, judged)
         for fault in step.faults:
             if not fault.cut:
                 self._passed(fault.cause)

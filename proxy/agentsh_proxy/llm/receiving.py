@@ -17,6 +17,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.values import strict_json
 from agentsh_proxy.inflating import inflate_whole, partly_known
+from agentsh_proxy.llm import pending
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.connectors import Connectors
@@ -37,7 +38,7 @@ class Reception:
     `unsearched` is what DLP has yet to search of it, decoded, where `defers` leaves what is too long to `search`.
     """
 
-    __slots__ = ("_defers", "_service", "asked", "facts", "lessons", "unsearched")
+    __slots__ = ("_defers", "_service", "asked", "facts", "lessons", "settle", "unsearched")
 
     def __init__(self, service: Service, what: Asked, *, defers: bool = False) -> None:
         self._service = service
@@ -45,6 +46,7 @@ class Reception:
         self.asked = what
         self.facts = NO_FACTS
         self.lessons: Lessons = NOTHING
+        self.settle = pending.nothing  # once the answer came
         self.unsearched = b""
 
     def take(self, body: bytes, facts: RequestFacts | None = None) -> bytes:
@@ -156,7 +158,10 @@ class Reception:
         self.lessons = offering.read(request, view, self.asked.subject(), adds_tools=adds)
         if view.hide_denied and self.lessons.hidden:
             plain = reduced(request, plain, self.lessons)
-        return self._service.pending.answered(self.asked.admitted.session_id, request, plain)
+        plain, self.settle = pending.answered(
+            self._service.charges, self.asked.admitted.session_id, request, plain
+        )
+        return plain
 
     def _unread(self, fault: Fault, status: int) -> None:
         view = self.asked.view

@@ -27,7 +27,6 @@ from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, admit
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
-from agentsh_proxy.llm.pending import Pending
 from agentsh_proxy.llm.reporting import Reporter, Subject
 from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import View
@@ -66,7 +65,6 @@ class Service:
         self.writes = pool.writes
         self.vaults = Vaults(token_key or token_bytes(32))
         self.offering = Offering(reporter)
-        self.pending = Pending()
         self.draining = False
         self.load = Load()
         self.forked = Forked()

@@ -21,6 +21,7 @@ from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.values import members, strict_json
 from agentsh_net.core.values.strict_json import Reading
 from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
+from agentsh_proxy.llm import pending
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked, renewed
 from agentsh_proxy.llm.guarding import restoring
@@ -236,6 +237,7 @@ class Tunnel:
                 )
         if kind == "response.create":
             self._lessons = reception.lessons
+        reception.settle()  # as nobody tells here how the provider took it
         return left
 
     def _judge_nested(self, message: Reading) -> None:
@@ -272,7 +274,7 @@ class Tunnel:
             self._service.note(facts, self.asked.subject())
             for judged in facts.judged:
                 self._service.offering.propose(session_id, judged.call)
-                self._service.pending.note(session_id, judged)
+                pending.note(self._service.charges, session_id, judged)
         for raw, text in leaving.messages:
             if raw is not None:
                 self._client.write(raw)

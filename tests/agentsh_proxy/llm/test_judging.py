@@ -14,13 +14,13 @@ from agentsh_proxy.llm.view import unfold
 from loopback.proxy import snapshot
 
 from agentsh_net.core.dialects.base import Fault, Judged, Step
-from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.model import Action, Kept, ToolCall, Verdict
 from agentsh_net.core.trust.offers import NOTHING
 from agentsh_net.core.web.http_head import parse_request, parse_response
 
 VIEW = unfold(snapshot(1))
 HEAD = parse_response(b"HTTP/1.1 200 OK\r\nRequest-Id: req_1\r\n\r\n")
-CALL = ToolCall("delete_files")
+CALL = ToolCall("delete_files", kept=Kept(("resp_1",), "ours", {}, {}))
 DENIED = Verdict(Action.BLOCK, "denied", "rule")
 
 
@@ -35,8 +35,8 @@ class Service:
         self.proposed: list[tuple[str, ToolCall]] = []
         self.counts = SimpleNamespace(uninspected=Counter())
         self.offering = SimpleNamespace(propose=lambda *found: self.proposed.append(found))
-        self.noted: list[tuple[str, Judged]] = []
-        self.pending = SimpleNamespace(note=lambda *found: self.noted.append(found))
+        self.noted: list[str] = []
+        self.charges = SimpleNamespace(refuse=lambda place, _: self.noted.append(place))
 
     def judge_for(self, session_id: str):
         self.judges.append(session_id)
@@ -78,7 +78,7 @@ def test_what_a_step_found_is_told_with_the_providers_id(judging, service):
     judging.note(step)
     assert service.told == [(step, Subject("default", "req_1", "anthropic"))]
     assert service.proposed == [("default", CALL)]
-    assert service.noted == [("default", Judged(CALL, DENIED))]
+    assert service.noted == ["default\0resp_1", "default\0ours"]
 
 
 def test_calls_of_an_answer_without_an_id_are_told_with_one_that_they_share(service):

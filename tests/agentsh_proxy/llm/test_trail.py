@@ -12,20 +12,10 @@ from loopback.client import Client, request
 from loopback.proxy import Proxy, snapshot
 from loopback.upstream import Upstream, answering, chunked, response
 
-from agentsh_net.core.configuration.settings import RateLimits
-from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.workers.arbiter import Arbiter
 
 MESSAGES, CHAT = "/anthropic/v1/messages", "/openai/v1/chat/completions"
 BODY = json.dumps({"model": "m", "messages": []}).encode()
-
-
-@pytest.fixture
-def arbiter():
-    it = Arbiter(Buckets(RateLimits()), lambda: 100.0)
-    it.start()
-    yield it
-    it.stop()
 
 
 async def limited(opened: Any, arbiter: Arbiter, upstream: Upstream, **limits: float) -> tuple[Proxy, Client]:

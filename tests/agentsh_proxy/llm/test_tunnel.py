@@ -16,6 +16,7 @@ from loopback.upstream import Upstream, response
 
 from agentsh_net.core.dialects.message_stream import MessageStream
 from agentsh_net.core.web.websocket import Opcode, Reader, frame
+from agentsh_net.workers.arbiter import Arbiter
 
 PATH = "/openai/v1/responses"
 KEY = b"\x01\x02\x03\x04"
@@ -104,11 +105,10 @@ class Socket:
         return found
 
 
-async def connected(opened, provider: Provider, **mcp):
+async def connected(opened, provider: Provider, arbiter: Arbiter | None = None, **mcp):
     upstream = await opened(Upstream(provider))
-    proxy = await opened(
-        Proxy(snapshot(upstream.port, proxy={"websockets": "inspect", **mcp.pop("proxy", {})}, **mcp))
-    )
+    settings = {"websockets": "inspect", **mcp.pop("proxy", {})}
+    proxy = await opened(Proxy(snapshot(upstream.port, proxy=settings, **mcp), arbiter=arbiter))
     socket = Socket(await opened(Client(proxy.port)))
     return upstream, proxy, socket
 
@@ -140,11 +140,11 @@ async def test_what_nobody_objects_to_passes_to_the_byte_in_both_directions(open
 
 @pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
 @on_loop
-async def test_a_denied_call_is_replaced_and_told_of(opened, opcode):
+async def test_a_denied_call_is_replaced_and_told_of(opened, arbiter, opcode):
     provider = Provider(
         *(sent[:1].replace(b"\x81", bytes([0x80 | opcode])) + sent[1:] for sent in answer("delete_files"))
     )
-    _, proxy, socket = await connected(opened, provider)
+    _, proxy, socket = await connected(opened, provider, arbiter)
     await socket.begin()
     await socket.send(CREATE)
     events = await socket.events("response.completed")

@@ -49,6 +49,7 @@ _NATIVE: Final = {
     "program": "program",
 }
 
+STAND_IN: Final = "msg_agentsh_"  # what the ids of messages of ours begin with
 MISTRALS: Final = "function.call"  # the call of Mistral's conversations
 _NAMED: Final = frozenset({"function_call", "custom_tool_call", "mcp_call", "mcp_approval_request"})
 
@@ -254,7 +255,7 @@ def message(notice: str, replaced: Call, position: int | None, *, begun: bool = 
 
 def stand_in_id(*ids: str) -> str:
     """Return the id of the message that stands where an item stood, by its ids: the API refuses two items of one id."""
-    return f"msg_agentsh_{sha256(chr(0).join(ids).encode('utf-8', 'replace')).hexdigest()[:32]}"
+    return f"{STAND_IN}{sha256(chr(0).join(ids).encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def text_part(text: str) -> dict[str, Any]:

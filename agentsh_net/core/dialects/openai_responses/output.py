@@ -18,11 +18,12 @@ from agentsh_net.core.dialects.openai_responses.items import (
     spelled,
     twice,
 )
+from agentsh_net.core.dialects.openai_responses.kept_calls import places
 from agentsh_net.core.dialects.openai_responses.rulings import Place, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import json_splice, strict_json
-from agentsh_net.core.values.members import clash_of, text_of
+from agentsh_net.core.values.members import clash_of
 from agentsh_net.core.values.strict_json import Path, Reading
 
 # What `extra` adds to a call: the stream machine knows more of it than the list says.
@@ -126,7 +127,7 @@ def rewritten(
     edits: dict[Path, Any] = {}
     for path, holder in found:
         if len(path) == 1 or holder.get("object") == "response":
-            rulings.kept_in = text_of(holder.get("id"))
+            rulings.kept_in = places(holder)
         edits.update(_edits(path, holder, dict(listed.refused(holder))))
     if single is not None:
         call = listed.read(single)

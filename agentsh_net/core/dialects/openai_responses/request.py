@@ -15,6 +15,7 @@ import orjson
 
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.openai_responses.items import Call, folded, read_call
+from agentsh_net.core.dialects.openai_responses.kept_calls import repeats_calls
 from agentsh_net.core.dialects.request_reading import (
     ambiguous,
     disguised,
@@ -92,7 +93,7 @@ def _plain(body: bytes) -> RequestFacts | None:
     top = folded(value)
     if isinstance(top.get("prompt"), dict):
         return None
-    telling = b'"tools"' in body or "previous_response_id" in value
+    telling = b'"tools"' in body or repeats_calls(value)
     return RequestFacts(stream=truth(top.get("stream")), parsed=value if telling else None)
 
 

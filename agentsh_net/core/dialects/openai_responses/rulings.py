@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_responses.items import OTHER_ARGUMENTS, Call
+from agentsh_net.core.dialects.openai_responses.kept_calls import kept
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.model import ToolCall
@@ -74,7 +75,7 @@ class Rulings:
         self._refused: dict[str, str] = {}  # call id -> notice
         self._count = 0
         self.refuses = False  # a call was refused: later events may be about it
-        self.kept_in = ""  # the id of the answer
+        self.kept_in: tuple[str, ...] = ()  # the ids of the answer and its conversation
 
     @property
     def full(self) -> bool:
@@ -102,8 +103,6 @@ class Rulings:
         self._count += fresh
         ordinal = self._count if known is None or fresh else known.ordinal
         asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=place.doubt, stored=place.stored)
-        if whole.kind == "function_call":
-            asked = replace(asked, kept_in=self.kept_in, item_id=whole.id)
         text = self._ask(asked, whole, out)
         if known is None or not flaw:
             told = said or (known.said if known is not None else "")
@@ -121,14 +120,16 @@ class Rulings:
     def _ask(self, asked: ToolCall, call: Call, out: Output) -> str:
         """Have a call judged, and tell of it; return the notice that replaces it, or nothing."""
         verdict = self._judge(asked)
-        if not asked.stored or verdict.blocked or verdict.would is not None:
-            out.judged(asked, verdict)
         if not verdict.blocked:
+            if not asked.stored or verdict.would is not None:
+                out.judged(asked, verdict)
             return ""
         self.refuses = True
         text = notice(asked.name, verdict.reason)
         # Of other kinds the API wants answers that no client gives to an unknown tool.
-        return Steered(text) if verdict.steered and call.kind == "function_call" and call.call_id else text
+        steered = verdict.steered and call.kind == "function_call" and call.call_id
+        out.judged(asked if steered else replace(asked, kept=kept(call, self.kept_in, text)), verdict)
+        return Steered(text) if steered else text
 
     def _find(self, call: Call) -> _Known | None:
         by_call = self._by_id.get(("call_id", call.call_id)) if call.call_id else None
