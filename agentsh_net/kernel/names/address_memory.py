@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import stat
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,10 +22,11 @@ _MAX_BYTES = 4 << 20
 
 
 class AddressMemory:
-    """One file, written whole and renamed into place."""
+    """One file, written whole and renamed into place; by several threads, as a reload asks while addresses run out."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._writing = threading.Lock()
         self._written: Mapping[str, Sequence[Address]] | None = None
 
     def read(self) -> dict[str, tuple[Address, ...]]:
@@ -43,8 +45,11 @@ class AddressMemory:
 
     def write(self, known: Mapping[str, Sequence[Address]]) -> None:
         """Keep what is known; where that fails it is told, and the next change tries again."""
-        if known == self._written:
-            return
+        with self._writing:
+            if known != self._written:
+                self._write(known)
+
+    def _write(self, known: Mapping[str, Sequence[Address]]) -> None:
         body = {
             "version": _VERSION,
             "names": {name: [str(a) for a in found] for name, found in known.items()},

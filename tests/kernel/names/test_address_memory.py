@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -39,6 +41,27 @@ def test_what_has_not_changed_is_not_written_again(path: Path) -> None:
     path.unlink()
     memory.write(dict(KNOWN))
     assert not path.exists()
+
+
+def test_threads_that_write_at_once_do_not_take_each_others_scratch_file(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, replace, both = AddressMemory(path), Path.replace, threading.Barrier(2, timeout=0.3)
+
+    def slow(scratch: Path, target: Path) -> Path:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait()
+        return replace(scratch, target)
+
+    monkeypatch.setattr(Path, "replace", slow)
+    others = [{"a": (ip_address(f"10.9.0.{n}"),)} for n in (1, 2)]
+    threads = [threading.Thread(target=memory.write, args=(known,)) for known in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "not kept" not in caplog.text
+    assert AddressMemory(path).read() in others
 
 
 def test_a_file_that_others_may_write_is_not_believed(path: Path, caplog: pytest.LogCaptureFixture) -> None:
