@@ -52,6 +52,8 @@ def main(
     sys.setswitchinterval(SWITCH_INTERVAL)
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # 1024 are few for shims and servers
+    _, greatest_core = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, greatest_core))  # it would hold credentials
     if os.geteuid() == 0:
         privileges.reduce()
     logger = logging.getLogger(log.LOGGER)  # as it is by itself, until it is known how it shall be

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -142,6 +143,21 @@ def seen(folder: Path, ready: dict[str, Any], environ: dict[str, str]) -> Iterat
             yield f"/{page}", answer.read()
 
 
+def processes(daemon: int) -> Iterator[tuple[str, bytes]]:
+    """Yield what everybody sees of the daemon and of those that it started, and what the latter were given; none leaves a core."""
+    children = [
+        int(n)
+        for task in Path(f"/proc/{daemon}/task").iterdir()
+        for n in (task / "children").read_text().split()
+    ]
+    assert children
+    for pid in (daemon, *children):
+        yield f"cmdline of {pid}", Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert re.search(r"Max core file size +0 ", Path(f"/proc/{pid}/limits").read_text()), pid
+        if pid != daemon and os.access(f"/proc/{pid}/environ", os.R_OK):
+            yield f"environment of {pid}", Path(f"/proc/{pid}/environ").read_bytes()
+
+
 @pytest.mark.parametrize("dlp", ["redact", "tokenize"])
 def test_no_secret_is_told_or_kept(tmp_path: Path, peer: int, dlp: str) -> None:
     file, ready = tmp_path / "policy.yaml", tmp_path / "ready"
@@ -160,7 +176,7 @@ def test_no_secret_is_told_or_kept(tmp_path: Path, peer: int, dlp: str) -> None:
         traffic(facts)
         awaited(lambda: len(list((tmp_path / "store").rglob("*.answer"))) >= 2)
         file.write_text(file.read_text() + f"foo: {SECRET}-of-a-broken-file\n")
-        shown = dict(seen(tmp_path, facts, environ))
+        shown = {**dict(seen(tmp_path, facts, environ)), **dict(processes(process.pid))}
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, (tmp_path / "log").read_text()
