@@ -196,7 +196,7 @@ class Daemon:
                 archive=archivist.attach,
             )
         if config.metrics.listen:
-            self.state.page = MetricsPage(config.metrics, lambda: metrics.told(self.state))
+            self.state.page = MetricsPage(config.metrics, lambda: metrics.told(self.state), self._log.warning)
             stack.push_async_callback(self.state.page.stop)
 
     async def _remember(self, means: Means) -> None:

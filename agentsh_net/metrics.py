@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from agentsh_net import __version__
-from agentsh_net.core.audit.exposition import Family, family, histogram, render, word
+from agentsh_net.core.audit.exposition import Family, family, histogram, render, summary, word
 from agentsh_net.core.audit.tally import Tally
 from agentsh_net.core.links.link import LATENCY_BOUNDS
 from agentsh_net.daemon_state import DaemonState
@@ -63,7 +63,9 @@ def state(found: Iterable[Family], problems_: list[str]) -> dict[str, Any]:
         "problems": problems_,
         "metrics": {
             each.name: [
-                [dict(labels), value] for labels, value, suffix in each.samples if suffix in {"", "_count"}
+                [dict(labels), value]
+                for labels, value, suffix in each.samples
+                if not suffix or (each.kind, suffix) == ("histogram", "_count")
             ]
             for each in found
         },
@@ -133,9 +135,9 @@ def _proxy(daemon: DaemonState) -> Iterator[Family]:
 
 def _dns(daemon: DaemonState) -> Iterator[Family]:
     gap = daemon.names.gap()
-    found = [({"quantile": "0.5"}, gap.p50), ({"quantile": "0.99"}, gap.p99)] if gap.count else []
+    quantiles = {"0.5": gap.p50, "0.99": gap.p99} if gap.count else {}
     text = "From an answer of DNS that a client got to its address in force."
-    yield family("agentsh_dns_gap_seconds", "gauge", text, found)
+    yield summary("agentsh_dns_gap_seconds", text, quantiles, gap.total, gap.count)
 
 
 def _gauge(name: str, text: str, value: float) -> Family:

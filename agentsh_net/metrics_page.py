@@ -24,11 +24,17 @@ _MAX_UNREAD: Final = 1 << 20  # a process that does not read is not told more
 
 
 class MetricsPage:
-    """Keeps the process running and tells it `gather()`, which returns the text, the state and what is not well."""
+    """Keeps the process running and tells it `gather()`, which returns the text, the state and what is not well.
 
-    def __init__(self, metrics: Metrics, gather: Callable[[], dict[str, Any]]) -> None:
+    `warn` is told, once, why there is no page.
+    """
+
+    def __init__(
+        self, metrics: Metrics, gather: Callable[[], dict[str, Any]], warn: Callable[[str], None]
+    ) -> None:
         self._listen = metrics.listen
         self._gather = gather
+        self._warn = warn
         self._listener = listening.bind(metrics, section="metrics")[0]
         self._listener.listen(BACKLOG)
         self._keeper: asyncio.Task[None] | None = None
@@ -52,8 +58,15 @@ class MetricsPage:
 
     async def _keep(self) -> None:
         pause, longest = PAUSE
+        told = ""
         while True:
-            await self._run()
+            try:
+                await self._run()
+                told = ""
+            except (OSError, RuntimeError) as error:  # the host has no processes, threads or descriptors left
+                if str(error) != told:
+                    told = str(error)
+                    self._warn(f"there is no metrics page: {told}; it is tried again")
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)
 
@@ -65,16 +78,15 @@ class MetricsPage:
                 "page", "--listen", self._listen, passing={"--link-fd": theirs, "--listen-fd": self._listener}
             )
         _, writer = await asyncio.open_connection(sock=ours)
-        telling = asyncio.create_task(self._tell(writer))
+        telling, ended = asyncio.create_task(self._tell(writer)), asyncio.create_task(process.wait())
         try:
-            await process.wait()
+            await asyncio.wait((telling, ended), return_when=asyncio.FIRST_COMPLETED)
         finally:
             telling.cancel()
             writer.close()  # the process ends with its link; without CAP_KILL over its user there is no other way
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
                 await telling
-            if process.returncode is None:
-                await process.wait()
+            await ended
 
     async def _tell(self, writer: asyncio.StreamWriter) -> None:
         while not writer.is_closing():

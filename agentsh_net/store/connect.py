@@ -10,7 +10,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -140,8 +140,12 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def disk_bytes(path: Path) -> int:
-    """Return the bytes that the database takes on the disk, those of its log among them."""
-    return sum(p.stat().st_size for p in (path, log_of(path)) if p.exists())
+    """Return the bytes that the database takes on the disk, those of its log among them; what cannot be looked at takes none."""
+    found = 0
+    for each in (path, log_of(path)):
+        with suppress(OSError):  # gone meanwhile, or a disk with errors, which the writer tells of
+            found += each.stat().st_size
+    return found
 
 
 def log_of(path: Path) -> Path:

@@ -15,7 +15,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric: `kind` is counter, gauge or histogram; a sample's suffix is added to the name (`_bucket`)."""
+    """One metric: `kind` is counter, gauge, summary or histogram; a sample's suffix is added to the name (`_bucket`)."""
 
     name: str
     kind: str
@@ -36,6 +36,14 @@ def histogram(name: str, help_: str, bounds: Sequence[float], counts: Sequence[i
         seen += count
         samples.append(({"le": bound}, seen, "_bucket"))
     return Family(name, "histogram", help_, [*samples, ({}, total, "_sum"), ({}, seen, "_count")])
+
+
+def summary(name: str, help_: str, quantiles: Mapping[str, float], total: float, count: int) -> Family:
+    """Return quantiles with the sum and the number of what they are of."""
+    samples: list[tuple[Labels, float, str]] = [
+        ({"quantile": q}, value, "") for q, value in quantiles.items()
+    ]
+    return Family(name, "summary", help_, [*samples, ({}, total, "_sum"), ({}, count, "_count")])
 
 
 def render(families: Iterable[Family]) -> str:

@@ -15,12 +15,13 @@ KEPT = 4096
 
 @dataclass(frozen=True, slots=True)
 class GapSummary:
-    """In seconds; all 0 while nothing was measured. `count` is of all time, the percentiles of the last KEPT."""
+    """In seconds; all 0 while nothing was measured. `count` and `total` are of all time, the percentiles of the last KEPT."""
 
     count: int = 0
     p50: float = 0.0
     p99: float = 0.0
     max: float = 0.0
+    total: float = 0.0
 
 
 class Gaps:
@@ -29,18 +30,23 @@ class Gaps:
     def __init__(self, kept: int = KEPT) -> None:
         self._last: deque[float] = deque(maxlen=kept)
         self._count = 0
+        self._total = 0.0
 
     def add(self, seconds: float) -> None:
         """Take one gap; a clock that was set back in it makes it 0."""
-        self._last.append(max(0.0, seconds))
+        gap = max(0.0, seconds)
+        self._last.append(gap)
         self._count += 1
+        self._total += gap
 
     def summary(self) -> GapSummary:
         """Return what is known by now."""
         if not self._last:
             return GapSummary()
         ordered = sorted(self._last)
-        return GapSummary(self._count, _rank(ordered, 50), _rank(ordered, 99), ordered[-1])
+        return GapSummary(
+            self._count, _rank(ordered, 50), _rank(ordered, 99), ordered[-1], round(self._total, 6)
+        )
 
 
 def _rank(ordered: Sequence[float], percent: int) -> float:

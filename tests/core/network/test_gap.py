@@ -13,14 +13,14 @@ def test_percentiles_are_nearest_rank() -> None:
     gaps = Gaps()
     for n in range(100, 0, -1):
         gaps.add(n / 1000)
-    assert gaps.summary() == GapSummary(100, 0.05, 0.099, 0.1)
+    assert gaps.summary() == GapSummary(100, 0.05, 0.099, 0.1, 5.05)
 
 
 def test_only_the_last_are_kept_but_all_are_counted() -> None:
     gaps = Gaps(kept=2)
     for seconds in (9.0, 0.1, 0.2):
         gaps.add(seconds)
-    assert gaps.summary() == GapSummary(3, 0.1, 0.2, 0.2)
+    assert gaps.summary() == GapSummary(3, 0.1, 0.2, 0.2, 9.3)
 
 
 def test_a_clock_that_was_set_back_gives_no_negative_gap() -> None:
