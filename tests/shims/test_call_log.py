@@ -186,6 +186,8 @@ def test_arguments_keep_their_bound_at_every_length_of_a_line() -> None:
     numbers = [1e20] * (MAX_INPUT // 40)  # five characters each on the line, and 23 in the event
     told = b'{"id":%d,"params":{"name":"ls","arguments":[%b]}}'
     front.called(front.enter(), b"\n".join(told % (n, b",".join([b"1e20"] * len(numbers))) for n in range(3)))
-    for event in front.told(ToolCalled.type):
+    told_of = front.told(ToolCalled.type)
+    assert [event["jsonrpc_id"] for event in told_of] == [0, 1, 2]
+    for event in told_of:
         assert event["input"] == numbers or event["input"]["length"] > MAX_INPUT
         assert len(json.dumps(event["input"], separators=(",", ":"))) <= MAX_INPUT + 200

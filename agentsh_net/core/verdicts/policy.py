@@ -222,7 +222,7 @@ class Policy:
             for rules in self._asking
             for c in candidates
         )
-        if not asked and not candidates and self._names is not None:
+        if not candidates and self._names is not None:
             tools = self._names.unplaced(fold(call.name))
             asked = any(self._rules.denied_tools.narrowed_anywhere(tool) for tool in tools)
         return given_by(call, wrapped=wrapped_pair(call) is not None) if asked else None

@@ -303,6 +303,27 @@ def test_the_trace_ends_with_the_verdict():
     assert blocked.steps[-1].outcome is Outcome.BLOCK
 
 
+@pytest.mark.parametrize(
+    ("mcp", "taken"),
+    [
+        ({"denied_servers": ["fs"]}, ["server"]),
+        ({"denied_tools": [("fs", "read")]}, ["server", "tool"]),
+        ({}, ["server", "tool", "pin"]),
+        ({"version_pinning": VersionPinning(on_change="alert")}, ["server", "tool", "pin", "inspection"]),
+        ({"version_pinning": VersionPinning(enabled=False)}, ["server", "tool", "inspection"]),
+    ],
+)
+def test_the_steps_end_at_the_first_block(mcp, taken):
+    found = replace(tool_of("fs", {"name": "read"}), max_severity="critical")
+    trusted = Pins.of([trust(tool_of("fs", {"name": "read", "title": "another"}), "now")])
+    declared, _ = registry([server("fs")]).register("fs", [found])
+    explained = replace(situation(["fs"], **mcp, pins=trusted), registry=declared).explain(
+        ToolCall("fs_read")
+    )
+    assert [step.step for step in explained.steps] == ["name", *taken, "verdict"]
+    assert explained.verdict.blocked
+
+
 def test_explaining_charges_nothing_and_judging_charges_once_per_server():
     limits = RateLimits(True, 60, 10)
     snapshot = situation(["a", "b"], {"a": ["x", "X"], "b": ["x"]}, rate_limits=limits)
