@@ -34,6 +34,8 @@ def fragments(value: Any) -> Iterator[Fragment]:
         channel = (kind, value.get("output_index"), value.get("content_index"))
         if isinstance(value.get("delta"), str):
             yield Fragment(_plain(channel), ("delta",), value["delta"], nested)
+        yield from _texts(value, (), ("content", "arguments"), channel)  # Mistral's conversations
+        yield from _texts(value, ("content",), ("text",), channel)
     elif isinstance(value.get("choices"), list):
         for n, choice in enumerate(value["choices"]):
             yield from _of_choice(choice, n)
@@ -76,7 +78,20 @@ def _of_candidate(candidate: Any, n: int) -> Iterator[Fragment]:
     for m, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, dict) and not part.get("thought"):
             below = ("candidates", n, "content", "parts", m)
-            yield from _texts(part, (), ("text",), (candidate.get("index", n),), below)
+            who = candidate.get("index", n)
+            yield from _texts(part, (), ("text",), (who,), below)
+            yield from _of_arguments(part.get("functionCall"), (who,), below)
+
+
+def _of_arguments(call: Any, who: Channel, below: Path) -> Iterator[Fragment]:
+    """Yield the pieces of the texts among a call's arguments, as Gemini streams them: by where each stands."""
+    pieces = call.get("partialArgs") if isinstance(call, dict) else None
+    for n, piece in enumerate(pieces if isinstance(pieces, list) else ()):
+        if isinstance(piece, dict):
+            channel = (*who, "args", piece.get("jsonPath"))
+            yield from _texts(
+                piece, (), ("stringValue",), channel, (*below, "functionCall", "partialArgs", n)
+            )
 
 
 def _texts(

@@ -31,6 +31,14 @@ from agentsh_net.core.dlp.fragments import fragments
         ),
         ({"choices": [{"delta": {"function_call": {"arguments": "x"}}}]}, ("choices", 0, "delta", "function_call", "arguments"), True),
         ({"candidates": [{"content": {"parts": [{"text": "x"}]}}]}, ("candidates", 0, "content", "parts", 0, "text"), False),
+        (
+            {"candidates": [{"content": {"parts": [{"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]}}]}}]},
+            ("candidates", 0, "content", "parts", 0, "functionCall", "partialArgs", 0, "stringValue"),
+            False,
+        ),
+        ({"type": "message.output.delta", "output_index": 0, "content": "x"}, ("content",), False),
+        ({"type": "message.output.delta", "content": {"type": "text", "text": "x"}}, ("content", "text"), False),
+        ({"type": "function.call.delta", "name": "n", "arguments": "x"}, ("arguments",), True),
         ({"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "x"}}, ("delta", "text"), False),
         ({"event_type": "step.delta", "index": 0, "delta": {"type": "arguments_delta", "arguments": "x"}}, ("delta", "arguments"), True),
         ({"message": {"role": "assistant", "content": "x"}, "done": False}, ("message", "content"), False),
@@ -55,6 +63,11 @@ def test_a_piece_is_found_where_it_stands(event: dict[str, Any], path: tuple[Any
         {"candidates": [{"content": {"parts": [{"text": "x", "thought": True}]}}]},
         {"choices": [1, {"delta": [], "tool_calls": 3}, {"delta": {"tool_calls": [None]}}]},
         {"candidates": [None, {"content": {"parts": [2]}}]},
+        {
+            "candidates": [
+                {"content": {"parts": [{"functionCall": {"partialArgs": [1]}}, {"functionCall": 2}]}}
+            ]
+        },
     ],
 )
 def test_other_events_have_none(event: Any) -> None:
@@ -64,3 +77,9 @@ def test_other_events_have_none(event: Any) -> None:
 def test_odd_indices_make_channels_all_the_same() -> None:
     (piece,) = fragments({"choices": [{"index": {"a": 1}, "delta": {"content": "x"}}]})
     assert hash(piece.channel)
+
+
+def test_texts_at_two_places_of_a_call_are_two() -> None:
+    args = [{"jsonPath": path, "stringValue": "x"} for path in ("$.a", "$.b")]
+    pieces = fragments({"candidates": [{"content": {"parts": [{"functionCall": {"partialArgs": args}}]}}]})
+    assert len({piece.channel for piece in pieces}) == 2

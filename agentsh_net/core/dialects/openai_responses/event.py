@@ -16,6 +16,7 @@ from agentsh_net.core.dialects.openai_responses.items import (
     Call,
     doubtful,
     folded,
+    is_call,
     message,
     spelled,
     text_part,
@@ -37,6 +38,9 @@ _BRINGS: Final = frozenset(
 _PROVIDERS: Final = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 
 _NUMBER: Final = re.compile(rb'"sequence_number"[ \t\r\n]*:[ \t\r\n]*([0-9]++)(?![.eE])')
+
+# The whole of what a shell of the provider's printed.
+_PRINTED: Final = "response.shell_call_output_content.done"
 
 # How an answer says that it is over.
 _ENDS: Final = ("completed", "incomplete", "failed", "cancelled", "done")
@@ -88,7 +92,7 @@ def read(frame: Frame, reading: Reading) -> Event | None:
     kind = top["type"].strip().casefold() if isinstance(top.get("type"), str) else name
     item = top.get("item")
     clashes = twice(value, item, top.get("response"), duplicates=reading.duplicates)
-    lists = isinstance(top.get("response"), dict) or isinstance(top.get("output"), list)
+    lists = isinstance(top.get("response"), dict) or _lists(top.get("output"), kind)
     brings = ("call" in kind or "call" in name) and not _BRINGS.isdisjoint(top)
     index, odd = _index(top.get("output_index"))
     hidden = bool(clashes & CARRIERS)
@@ -112,6 +116,14 @@ def read(frame: Frame, reading: Reading) -> Event | None:
         flaw=flaw if matters else "",
         hidden=hidden,
     )
+
+
+def _lists(output: Any, kind: str) -> bool:
+    """Say whether an `output` is an answer's; what a shell printed is none, unless a client could find a call in it."""
+    printed = (
+        kind == _PRINTED and isinstance(output, list) and not any(is_call(folded(entry)) for entry in output)
+    )
+    return isinstance(output, list) and not printed
 
 
 def renumbered(data: bytes, event: Event, number: int) -> bytes:

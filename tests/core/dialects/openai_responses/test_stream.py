@@ -452,12 +452,31 @@ def test_what_a_shell_of_the_providers_own_prints_is_no_argument() -> None:
             "item_id": "sho",
             "delta": {"stdout": "a"},
         },
+        {
+            "type": "response.shell_call_output_content.done",
+            "output_index": 1,
+            "item_id": "sho",
+            "output": [{"stdout": "a"}],
+        },
         done(1, printed | {"output": [{"stdout": "a"}]}),
+        *call(2, GET),
         end(),
     )
-    result = run(sent, denying())
+    judge = denying()
+    result = run(sent, judge)
     assert result.out == sent
     assert not result.faults
+    assert [(c.name, c.flaw) for c in judge.asked] == [("shell", ""), (WEATHER, "")]
+
+
+def test_a_call_among_what_a_shell_printed_is_judged() -> None:
+    printed = {
+        "type": "response.shell_call_output_content.done",
+        "output_index": 0,
+        "output": [function_call(DELETE)],
+    }
+    result = run(stream(printed), denying(DELETE))
+    assert b"function_call" not in result.out
 
 
 def test_a_call_that_the_provider_ran_on_an_mcp_server_takes_its_result_with_it() -> None:
