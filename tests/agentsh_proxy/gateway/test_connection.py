@@ -12,6 +12,7 @@ from agentsh_proxy.gateway.connection import (
     BODY_SECONDS,
     IDLE_SECONDS,
     LINGER_SECONDS,
+    READ_AHEAD,
     Front,
     GatewayConnection,
     Handler,
@@ -212,6 +213,84 @@ def test_quiet_connections_are_closed_and_half_requests_refused() -> None:
             assert await idle_reader.read() == b""
             idle.close()
             half.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_half_a_body_weighs_on_nobody_once_its_client_is_gone_or_refused(leaves: bool) -> None:
+    async def main() -> None:
+        async with front_over(echo) as (front, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(HEAD + b"Content-Length: 20\r\n\r\n" + b"x" * 10)
+            await until(lambda: front.load.size == 10)
+            if leaves:
+                writer.transport.abort()
+                await until(lambda: not front.connections)
+            else:
+                front.tick(BODY_SECONDS + 1)
+                assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+                writer.close()
+            assert front.load.size == 0
+
+    run(main())
+
+
+def test_one_that_ends_lets_answers_be_finished_and_no_connection_wait_for_another_request() -> None:
+    async def main() -> None:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(asked: HttpRequest, client: GatewayConnection) -> None:
+            begun.set()
+            await go.wait()
+            client.answer(200, b"done")
+
+        async with front_over(slow) as (front, port):
+            idle_reader, idle = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for ending in (False, True):
+                begun.clear()
+                go.clear()
+                writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                await begun.wait()
+                quiet = asyncio.ensure_future(front.quiet())
+                if ending:
+                    front.drain()
+                    assert await idle_reader.read() == b""
+                assert not (await asyncio.wait((quiet,), timeout=0.05))[0]
+                go.set()
+                await quiet
+                assert (await reader.readuntil(b"done")).startswith(b"HTTP/1.1 200 ")
+            assert await reader.read() == b""
+            idle.close()
+            writer.close()
+
+    run(main())
+
+
+def test_what_comes_before_its_turn_is_read_no_further_than_a_bound_and_answered_in_the_end() -> None:
+    async def main() -> None:
+        go = asyncio.Event()
+
+        async def slow(asked: HttpRequest, client: GatewayConnection) -> None:
+            await go.wait()
+            client.answer(200, b"%d." % len(asked.body))
+
+        async with front_over(slow, max_request=1 << 20) as (front, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            one = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % (1 << 20) + bytes(1 << 20)
+            for _ in range(32):  # more than the sockets between hold
+                writer.write(one)
+            sending = asyncio.ensure_future(writer.drain())
+            await until(lambda: any(c._paused for c in front.connections))
+            assert not (await asyncio.wait((sending,), timeout=0.3))[0]
+            (client,) = front.connections
+            assert READ_AHEAD < client._requests.ahead < 1 << 20  # and what a read or two may bring
+            go.set()
+            for _ in range(32):
+                await reader.readuntil(b"1048576.")
+            await sending
+            writer.close()
 
     run(main())
 
