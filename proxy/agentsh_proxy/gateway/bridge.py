@@ -71,11 +71,14 @@ class Bridge:
     def tick(self, now: float) -> None:
         """End what nobody uses."""
         self._now = now
+        for each in (*self._sessions.values(), *self._shared.values()):
+            if each.busy:
+                each.used = now  # a client whose stream was cut comes back a moment later
         for key, session in tuple(self._sessions.items()):
-            if session.ended or (not session.busy and now - session.used > SESSION_IDLE):
+            if session.ended or now - session.used > SESSION_IDLE:
                 self._end(key)
         for key, shared in tuple(self._shared.items()):
-            if shared.ended or (not shared.busy and now - shared.used > SHARED_IDLE):
+            if shared.ended or now - shared.used > SHARED_IDLE:
                 del self._shared[key]
                 shared.close()
         for shared in tuple(self._leaving):

@@ -11,6 +11,7 @@ from agentsh_proxy.gateway import bridge as module
 from agentsh_proxy.gateway.bridge import SESSION_IDLE
 from gateway_front import INITIALIZE, call, gateway_over, request, snapshot
 from gateway_pipes import FakePipe, begun, play
+from loopback import until
 from mcp_peers.roles import INITIALIZED, result_of
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
@@ -67,13 +68,48 @@ def test_a_server_that_cannot_be_opened_is_an_error_under_the_requests_id() -> N
 
 def test_a_session_that_nobody_uses_is_ended() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
-        _, pipe = await begun(front, pipes)
+        session, pipe = await begun(front, pipes)
         (carrier,) = front.gateway._carriers.values()
-        begun_at = carrier._now
-        carrier.tick(begun_at + SESSION_IDLE - 1)
+        carrier.tick(carrier._now + SESSION_IDLE - 1)
         assert not pipe.closed
-        carrier.tick(begun_at + SESSION_IDLE + 1)
+        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await front.post(note, **session)).status == 202
+        used_at = carrier._now
+        carrier.tick(used_at + SESSION_IDLE - 1)
+        assert not pipe.closed
+        carrier.tick(used_at + SESSION_IDLE + 1)
         assert pipe.closed and carrier.sessions == 0
+
+    play(scene)
+
+
+def test_a_session_that_is_listened_to_is_used_until_its_stream_ends() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        (carrier,) = front.gateway._carriers.values()
+        (live,) = carrier._sessions.values()
+        stream = await front.open("GET", **session)
+        carrier.tick(carrier._now + 3 * SESSION_IDLE)
+        stream.close()
+        await until(lambda: not live.busy)
+        carrier.tick(carrier._now + SESSION_IDLE - 1)
+        assert not pipe.closed  # its client may come back for the rest
+        carrier.tick(carrier._now + 2)
+        assert pipe.closed
+
+    play(scene)
+
+
+def test_sessions_that_are_all_in_use_make_no_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PROCESSES", 1)
+
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        stream = await front.open("GET", **session)
+        refused = await front.post(INITIALIZE)
+        assert (refused.status, "1 sessions with this server are in use" in refused.json["error"]["message"]) == (503, True)  # fmt: skip
+        assert (len(pipes), pipe.closed) == (1, False)
+        stream.close()
 
     play(scene)
 
