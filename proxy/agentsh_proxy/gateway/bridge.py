@@ -71,7 +71,8 @@ class Bridge:
     def tick(self, now: float) -> None:
         """End what nobody uses."""
         self._now = now
-        for each in (*self._sessions.values(), *self._shared.values()):
+        held: list[Session | Shared] = [*self._sessions.values(), *self._shared.values()]
+        for each in held:
             if each.busy:
                 each.used = now  # a client whose stream was cut comes back a moment later
         for key, session in tuple(self._sessions.items()):

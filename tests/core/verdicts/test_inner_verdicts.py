@@ -58,6 +58,14 @@ def test_an_unknown_call_within_goes_by_fail_closed() -> None:
         assert snapshot.explain(wrapping("read", "nobody_knows")).verdict.action is action
 
 
+def test_a_program_that_nobody_knows_goes_by_fail_closed_whatever_it_calls() -> None:
+    program = ToolCall("exec", "c", {"code": "await tools.mcp__fs__read({})"})
+    for closed, action in ((False, Action.ALLOW), (True, Action.BLOCK)):
+        snapshot = situation(["fs"], OFFERS, fail_closed=closed, native_tools=())
+        assert verdict(snapshot, program).action is action
+        assert snapshot.explain(program).verdict.action is action
+
+
 def test_a_rule_against_the_wrapper_itself_decides() -> None:
     snapshot = situation(["fs"], OFFERS, denied_tools=[("*", "multi_tool_use*")])
     assert verdict(snapshot, wrapping("read")).action is Action.BLOCK

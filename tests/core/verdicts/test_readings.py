@@ -52,6 +52,15 @@ def test_a_denied_resource_is_denied_however_it_is_spelt(uri: str) -> None:
     assert not denied(snapshot, "resources/subscribe", uri=uri)
 
 
+@pytest.mark.parametrize(
+    "over", [{}, {"args": {"uri": {"glob": "/etc/*"}}}, {"content_hash": "sha256:" + "1" * 64}]
+)
+def test_a_rule_over_every_tool_names_no_request_to_read(over: dict[str, Any]) -> None:
+    snapshot = situation(denied_tools=[{"server": "*", "tool": "*", **over}])
+    assert not snapshot.reads("fs")
+    assert not snapshot.judge_reading("fs", READ, {"uri": "/etc/passwd"}).blocked
+
+
 def test_the_reason_names_the_rule() -> None:
     verdict = situation(denied_tools=[ETC]).judge_reading("fs", READ, {"uri": "/etc/passwd"})
     assert (verdict.action, verdict.rule) == (Action.BLOCK, "sandbox.mcp.denied_tools[0]")
