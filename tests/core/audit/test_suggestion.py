@@ -141,3 +141,12 @@ def test_a_tool_whose_calls_were_blocked_was_not_never_called() -> None:
     assert list(suggestion.notes(seen)) == [
         "left out: fs/rm: 1 call that the policy blocked, or would have blocked"
     ]
+
+
+def test_a_long_trail_takes_no_more_memory_than_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestion, "MAX_COUNTED", 3)
+    calls = [intercepted(("fs", "read"), id=f"i{n}") for n in range(9)]
+    wire = [called("fs", "read", intercepted_id=f"i{n}") for n in range(9)]
+    seen = suggestion.observe([event for pair in zip(wire, calls, strict=True) for event in pair], ())
+    assert seen.used == {("fs", "read"): 9}
+    assert len(seen.counted) == 3
