@@ -22,7 +22,7 @@ from agentsh_net.core.naming.folding import visible
 
 if TYPE_CHECKING:
     from agentsh_net.config.policy_file import Loaded
-    from agentsh_net.core.configuration.settings import Config
+    from agentsh_net.core.configuration.settings import Config, Network
 
 
 @click.group(cls=LazyGroup, lazy={"suggest": "agentsh_net.cli.suggest:suggest"})
@@ -103,19 +103,24 @@ def trace(explanation: Mapping[str, Any]) -> list[str]:
 
 def summary(config: Config) -> list[str]:
     """Return what a configuration would do, in a few lines."""
+    from agentsh_net.core.verdicts.rules import Rules
+
     mcp, network, proxy = config.sandbox.mcp, config.network, config.proxy
     mode = "enforce" if mcp.enforce_policy else "audit (everything is judged, nothing is blocked)"
-    rules = f"{len(mcp.allowed_servers)} allowed, {len(mcp.denied_servers)} denied"
-    tools = f"{len(mcp.allowed_tools)} allowed, {len(mcp.denied_tools)} denied"
+    rules = Rules(mcp)
+    servers = _ruled(
+        len(mcp.allowed_servers), len(mcp.denied_servers), mcp.server_policy, every=rules.other_servers
+    )
+    tools = _ruled(len(mcp.allowed_tools), len(mcp.denied_tools), mcp.tool_policy, every=rules.other_tools)
     pinning = mcp.version_pinning
     lines = [
         "ok",
         f"mode:     {mode}{', fail_closed' if mcp.fail_closed else ''}",
-        f"servers:  {len(mcp.servers)} declared ({', '.join(s.id for s in mcp.servers) or 'none'}); {mcp.server_policy}: {rules}",
-        f"tools:    {mcp.tool_policy}: {tools}",
+        f"servers:  {len(mcp.servers)} declared ({', '.join(s.id for s in mcp.servers) or 'none'}); {servers}",
+        f"tools:    {tools}",
         f"pinning:  {f'on, on_change: {pinning.on_change}' if pinning.enabled else 'off'}",
         f"rates:    {'on' if mcp.rate_limits.enabled else 'off'}",
-        f"network:  {network.mode}{', required' if network.required else ''} ({', '.join(network.layers) or 'no layers'})",
+        f"network:  {_network(network)}",
     ]
     if proxy.mode == "disabled":
         lines.append("proxy:    disabled")
@@ -129,6 +134,18 @@ def summary(config: Config) -> list[str]:
     if config.metrics.listen:
         lines.append(f"metrics:  at {_place(config.metrics.listen)}:{config.metrics.port}")
     return lines
+
+
+def _ruled(allowed: int, denied: int, policy: str, *, every: object) -> str:
+    """Return how many rules allow and deny, and what becomes of what none of them names; `every`: a rule denies all of that."""
+    others = "are denied" if policy == "allowlist" or every is not None else "pass"
+    return f"rules allow {allowed} and deny {denied}, others {others}"
+
+
+def _network(network: Network) -> str:
+    if network.mode == "off":
+        return "off"
+    return f"{network.mode}{', required' if network.required else ''} ({', '.join(network.layers) or 'no layers'})"
 
 
 def _checked(file: Path) -> tuple[Loaded | None, tuple[Problem, ...]]:

@@ -40,11 +40,27 @@ def test_a_good_file_is_summarised(run, policy):
     for part in (
         "enforce, fail_closed",
         "1 declared (weather)",
-        "1 denied",
+        "tools:    rules allow 0 and deny 1, others pass",
         "on_change: block",
         "127.0.0.1:8484",
     ):
         assert part in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ("allowed_servers: [{id: a}]", "rules allow 1 and deny 0, others pass"),
+        ("server_policy: allowlist, allowed_servers: [{id: a}]", "rules allow 1 and deny 0, others are denied"),
+        ('allowed_servers: [{id: a}], denied_servers: [{id: "*"}]', "rules allow 1 and deny 1, others are denied"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_server_without_a_rule_is_told(run, tmp_path, rules, told):
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"version: 1\nsandbox: {{mcp: {{{rules}}}}}\nnetwork: {{mode: off}}\n")
+    lines = run("policy", "check", path).stdout.splitlines()
+    assert f"servers:  0 declared (none); {told}" in lines
+    assert "network:  off" in lines
 
 
 def test_every_problem_is_a_line_with_file_path_found_and_expected(run, tmp_path):

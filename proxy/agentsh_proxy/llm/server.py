@@ -35,7 +35,7 @@ class ClientConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_closing", "_exchange", "_half_open", "_head", "_here", "_in_loop", "_known", "_lingering", "_mould", "_reading_paused",
+        "_body", "_buffer", "_closing", "_exchange", "_half_open", "_head", "_here", "_in_loop", "_known", "_lingering", "_reading_paused",
         "_service", "_transport", "_upload_paused", "_writes", "_writing_paused", "seen",
     )  # fmt: skip
 
