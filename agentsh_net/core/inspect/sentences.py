@@ -17,8 +17,12 @@ REACH: Final = 160  # characters on either side of a seam: more than an order th
 
 
 def sentences(texts: Sequence[Text]) -> Iterator[Text]:
-    """Yield each run of short values as one text; keys may stand between them."""
+    """Yield each run of short values as one text; keys may stand between them, and between short blocks long ones."""
     run: list[Text] = []
+    blocks = [text for text in texts if _is_block(text)]
+    short = [text for text in blocks if len(text.raw) <= LONGEST]
+    if len(short) < len(blocks):
+        yield from _joined(short)
     for text in texts:
         if text.key:
             continue

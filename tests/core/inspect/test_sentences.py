@@ -31,6 +31,15 @@ def test_an_order_that_is_spread_word_by_word_is_found(spread: Any, words: list[
     assert worst(inspect_content(spread(words))) == worst(inspect_content(ORDER)) == "critical"
 
 
+@pytest.mark.parametrize("words", [WORDS, PIECES])
+def test_an_order_whose_words_alternate_with_long_blocks_is_found(words: list[str]) -> None:
+    honest = "The report of the week has three parts, of which the second is the one that was asked for."
+    said = [text for word in words for text in (word, honest)]
+    spread = {"content": [{"type": "text", "text": text} for text in said]}
+    assert worst(inspect_content(spread)) == worst(inspect_content(ORDER)) == "critical"
+    assert inspect_content({"content": spread["content"][1::2]}) == ()
+
+
 def test_long_strings_and_few_short_ones_are_no_sentence() -> None:
     short = [f"w{number}" for number in range(FEWEST)]
     assert list(sentences(strings(short[1:], 1000).texts)) == []
