@@ -19,7 +19,7 @@ from agentsh_net.core.naming.folding import visible
 from agentsh_net.core.trust import definitions, identity
 from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.pins import Pins
-from agentsh_net.core.values.differences import dotted
+from agentsh_net.core.values.differences import between, dotted
 from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_net.servers.recognition import Recognised
 
@@ -87,7 +87,7 @@ def _event(
     }
     if news := [name for name in changed if name in fresh]:
         pinned, now = ({name: of[name] for name in news} for of in (stands.pinned, stands.offered))
-        told["changes"] = [difference.to_json() for difference in identity.diff(pinned, now)]
+        told["changes"] = [difference.to_json() for difference in between(pinned, now)]
         named = ", ".join(visible(name, MAX_NAME) for name in news[:MAX_NAMED])
         more = f" and {len(news) - MAX_NAMED} more" if len(news) > MAX_NAMED else ""
         return events.ServerChanged(**told, reason=f"{what} changed since they were trusted: {named}{more}")

@@ -16,7 +16,9 @@ from agentsh_net.core.model import PinState, Server
 from agentsh_net.core.trust import identity, pins
 from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.pins import Pins
+from agentsh_net.core.values.differences import between
 from agentsh_net.core.verdicts.rules import ROOT
+from agentsh_net.core.verdicts.steps import ASPECTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,7 @@ def recognise(
 
 def _event(known: Identity | None, stands: Identity, pinning: VersionPinning) -> Event | None:
     """Return what is told of a change: nothing of a server that says nothing, nor of a renewal that changes nothing."""
-    name = {Aspect.TLS: "TLS certificate", Aspect.BINARY: "binary", Aspect.INSTRUCTIONS: "instructions"}
-    what = f"the {name[stands.aspect]} of server {stands.server_id}"
+    what = f"the {ASPECTS[stands.aspect]} of server {stands.server_id}"
     told: dict[str, Any] = {
         "server_id": stands.server_id,
         "aspect": stands.aspect.value,
@@ -72,7 +73,7 @@ def _event(known: Identity | None, stands: Identity, pinning: VersionPinning) ->
     blocks = stands.declared or pins.effect(stands.state, pinning) is pins.PinEffect.BLOCK
     calls = f"calls {'are blocked' if blocks else 'pass'}"
     if stands.state is PinState.CHANGED:
-        told["changes"] = [d.to_json() for d in identity.diff(stands.pinned, stands.offered)]
+        told["changes"] = [d.to_json() for d in between(stands.pinned, stands.offered)]
         told["action"] = "block" if blocks else "allow"
         return events.ServerChanged(**told, reason=f"{what} changed since it was trusted: {calls}")
     if known is not None and known.state is PinState.CHANGED:

@@ -17,7 +17,6 @@ from agentsh_net.core.model import PinState, Server
 from agentsh_net.core.trust import certificate
 from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_net.core.values import canonical
-from agentsh_net.core.values.differences import Difference, between
 
 Value = Mapping[str, Any]
 
@@ -157,11 +156,6 @@ def trusted(identity: Identity, now: str) -> Identity:
 def forgotten(identity: Identity) -> Identity:
     """Return the identity as never trusted (`mcp pins reset`)."""
     return replace(identity, pinned={}, state=PinState.NEW, trusted_at="")
-
-
-def diff(pinned: Value, offered: Value) -> tuple[Difference, ...]:
-    """Return the fields in which two values differ."""
-    return between(pinned, offered)
 
 
 def _contents(value: Value) -> list[Any]:

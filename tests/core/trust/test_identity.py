@@ -122,8 +122,3 @@ def test_marks_are_the_digests_that_other_programs_print() -> None:
     assert identity.mark(Aspect.TLS, {"declared": C}) == C
     assert identity.mark(Aspect.INSTRUCTIONS, identity.instructions("a")).startswith("sha256:")
     assert identity.mark(Aspect.TLS, {}) == ""
-
-
-def test_a_diff_shows_invisible_text() -> None:
-    (found,) = identity.diff(identity.instructions("be kind"), identity.instructions("be\u200b kind"))
-    assert (found.path, found.new) == ("$.text", '"be<U+200B> kind"')
