@@ -143,7 +143,7 @@ SPELLINGS = {
     "a dot at its end": b"evil.test.",
 }
 OUTSIDE = tls.server_name(b"web.test")
-HELLO = tls.message(OUTSIDE, tls.key_shares())
+HELLO, SHARES = tls.message(OUTSIDE, tls.key_shares()), tls.message(tls.key_shares())
 LONG = b"\0\x15\xff\xff"  # an extension that ends far behind the hello
 UNKNOWN = {
     "no server name": tls.records(tls.message(tls.key_shares())),
@@ -167,6 +167,9 @@ UNKNOWN = {
     "a record of another version": b"\x16\2" + tls.records(HELLO)[2:],
     "extensions behind the extensions": tls.records(
         HELLO[:1] + (len(HELLO) - 4 + len(OUTSIDE)).to_bytes(3, "big") + HELLO[4:] + OUTSIDE
+    ),
+    "a name behind the extensions": tls.records(
+        SHARES[:1] + (len(SHARES) - 4 + len(OUTSIDE)).to_bytes(3, "big") + SHARES[4:] + OUTSIDE
     ),
     "an extension that is longer than the hello": tls.records(tls.message(OUTSIDE, LONG)),
     "a hello that goes on behind its end": tls.records(b"\1\0\0\x22" + HELLO[4:38]) + tls.records(HELLO[38:]),
