@@ -41,6 +41,26 @@ def test_only_a_rule_for_every_server_is_about_a_tool_of_nobodys(rule, by_name, 
         assert "tool rm of an unknown server is denied" in step.reason
 
 
+ETC, SRV = ({"tool": "rm", "args": {"path": {"glob": f"/{folder}/*"}}} for folder in ("etc", "srv"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "which"),
+    [
+        ([ETC, SRV], 0),
+        ([SRV, ETC], 1),
+        ([ETC, ETC], 0),
+        ([{"tool": "rm"}, SRV], 0),
+        ([SRV, {"tool": "rm"}], 1),
+    ],
+)
+def test_a_rule_that_holds_denies_whatever_others_say_of_the_arguments(rules, which) -> None:
+    call = ToolCall("rm", input={"path": "/etc/passwd"})
+    step = unseen.denied_step(denied(*rules), call, ("rm",), given_by(call, wrapped=False), by_name=False)
+    assert step is not None and step.rule == f"sandbox.mcp.denied_tools[{which}]"
+    assert ("its argument $.path" in step.reason) is ("args" in rules[which])
+
+
 @pytest.mark.parametrize(("path", "blocked"), [("/etc/passwd", True), ("/srv/x", False)])
 def test_a_rule_over_arguments_denies_by_them_and_says_which(path, blocked) -> None:
     rules = denied({"tool": "rm", "args": {"path": {"glob": "/etc/*"}}})
