@@ -46,6 +46,15 @@ def test_a_revision_that_nobody_knows_is_refused() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_what_is_about_a_session_names_it(method: str) -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        answer = await front.ask(method)
+        assert (answer.status, answer.json["error"]["message"]) == (400, "Mcp-Session-Id is required")
+
+    play(scene)
+
+
 def test_a_session_is_its_agents_own() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         session, _ = await begun(front, pipes)

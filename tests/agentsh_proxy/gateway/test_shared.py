@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from agentsh_proxy.gateway.bridge import SHARED_IDLE
 from gateway_front import call, request, snapshot
 from gateway_pipes import META, RESULT, VERSION, FakePipe, headers, modern, play
 
@@ -450,6 +451,29 @@ def test_a_server_that_takes_its_time_to_start_is_not_taken_for_an_idle_one() ->
         await sent(pipe, 1)
         pipe.say({"jsonrpc": "2.0", "id": pipe.sent[0]["id"], "result": RESULT})
         assert (await task).json["result"] == RESULT
+
+    play(scene)
+
+
+def test_a_server_that_nobody_asks_any_more_is_let_go_and_the_next_request_starts_another() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        async def served_by(number: int) -> FakePipe:
+            asked = modern(call())
+            task = asyncio.create_task(front.post(asked, **headers(asked)))
+            while len(pipes) <= number:
+                await asyncio.sleep(0)
+            await pipes[number].answer("tools/call", RESULT)
+            assert (await task).json["result"] == RESULT
+            return pipes[number]
+
+        for _ in range(2):
+            pipe = await served_by(0)
+            (carrier,) = front.gateway._carriers.values()
+            carrier.tick(carrier._now + SHARED_IDLE - 1)
+            assert not pipe.closed
+        carrier.tick(carrier._now + 2)
+        assert pipe.closed
+        await served_by(1)
 
     play(scene)
 

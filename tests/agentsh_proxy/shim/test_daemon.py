@@ -299,6 +299,18 @@ def test_a_denied_server_stays_so_while_the_daemon_is_away(there: Scene) -> None
     assert "blocked (the server is denied)" in there.said[-1]
 
 
+@pytest.mark.parametrize("waiting", [Scene.ask, Scene.fill], ids=["a question", "news"])
+def test_what_is_reported_meanwhile_gives_a_daemon_that_hangs_no_more_time(
+    there: Scene, waiting: Any
+) -> None:
+    waiting(there)
+    there.now += PATIENCE - 1
+    there.daemon.report({"ask": "x"})
+    there.now += 1
+    there.daemon.expire()
+    assert there.daemon.fd is None
+
+
 def test_a_daemon_that_does_not_answer_counts_as_away_in_time_whatever_else_it_is_asked(there: Scene) -> None:
     there.now += 1000
     there.ask()
@@ -429,6 +441,9 @@ def test_calls_that_a_daemon_took_and_did_not_note_are_counted_when_it_ends(scen
     (opening,) = scene.accept()
     assert (opening["unrecorded"], opening["unjudged"]) == (2, 0)
     assert scene.daemon.unrecorded == 0
+    scene.hang_up()
+    scene.daemon.read()
+    assert scene.daemon.unrecorded == 0  # they were counted
 
 
 def test_telling_nobody_is_no_telling(scene: Scene) -> None:
