@@ -92,9 +92,9 @@ class Kept(NamedTuple):
     """A refused call that its provider keeps, and waits for the result of."""
 
     places: tuple[str, ...]  # from which a conversation goes on: ids of the answer and of the conversation
-    stand_in: str  # the id of what the client got instead
-    item: Mapping[str, Any]  # the call as a request repeats it, or refers to it
     result: Mapping[str, Any]  # that it was refused, as a request brings it
+    stand_in: str = ""  # the id of what the client got instead, where it may repeat that
+    item: Mapping[str, Any] | None = None  # the call as a request repeats it, or refers to it
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agentsh_net.core.dialects.base import Judged
+from agentsh_net.core.dialects.interactions import kept_calls as interactions
 from agentsh_net.core.dialects.openai_responses.kept_calls import (
     Told,
     answers,
@@ -43,6 +44,8 @@ def note(charges: Charges, session_id: str, judged: Judged) -> None:
         return
     for place in kept.places:
         charges.refuse(_key(session_id, place), dumps(kept.result))
+    if kept.item is None:
+        return
     call = _key(session_id, kept.stand_in)
     if not charges.refuse(call, dumps([kept.item, kept.result])) and kept.item.get("id"):  # too long
         charges.refuse(call, dumps([reference(kept.item["id"]), kept.result]))
@@ -51,11 +54,16 @@ def note(charges: Charges, session_id: str, judged: Judged) -> None:
 def answered(charges: Charges, session_id: str, request: Mapping[str, Any], plain: bytes) -> Answered:
     """Return a request with a result for each refused call that it goes on from; the same text where there is none."""
     given = request.get("input")
-    if not (charges.refusing and isinstance(given, str | list)):
+    if not charges.refusing:
+        return Answered(plain)
+    if interaction := interactions.goes_on_from(request):
+        waiting = _waiting(charges, _key(session_id, interaction))
+        return Answered(_edited(plain, given, interactions.brought(given, waiting)))
+    if not isinstance(given, str | list):
         return Answered(plain)
     place = goes_on_from(request)
     key = _key(session_id, place.id)
-    waiting = [orjson.loads(told) for told in charges.refused(key)] if place.id else []
+    waiting = _waiting(charges, key) if place.id else []
     asked = given if isinstance(given, list) else [{"role": "user", "content": given}]
     items: list[Any] = []
     for item in asked:
@@ -63,13 +71,22 @@ def answered(charges: Charges, session_id: str, request: Mapping[str, Any], plai
         items += restored(item, _told(charges, _key(session_id, ours)), waiting) if ours else [item]
     brought = {answers(item) for item in items}
     items = [*(result for result in waiting if answers(result) not in brought), *items]
-    try:
-        left = plain if items == asked else json_splice.splice(plain, {("input",): items})
-    except ProtocolError:
-        return Answered(plain)  # the provider tells what it misses
+    left = _edited(plain, asked, items)
     if not (waiting and place.grows):
         return Answered(left)
     return Answered(left, lambda: charges.forget_refused(key, len(waiting)))
+
+
+def _edited(plain: bytes, given: Any, items: Any) -> bytes:
+    """Return a request's text with another input; the same text where it is the same, or cannot be edited."""
+    try:
+        return plain if items == given else json_splice.splice(plain, {("input",): items})
+    except ProtocolError:
+        return plain  # the provider tells what it misses
+
+
+def _waiting(charges: Charges, key: str) -> list[dict[str, Any]]:
+    return [orjson.loads(told) for told in charges.refused(key)]
 
 
 def _told(charges: Charges, key: str) -> Told | None:

@@ -20,7 +20,7 @@ from agentsh_net.core.web.http_head import parse_request, parse_response
 
 VIEW = unfold(snapshot(1))
 HEAD = parse_response(b"HTTP/1.1 200 OK\r\nRequest-Id: req_1\r\n\r\n")
-CALL = ToolCall("delete_files", kept=Kept(("resp_1",), "ours", {}, {}))
+CALL = ToolCall("delete_files", kept=Kept(("resp_1",), {}, "ours", {}))
 DENIED = Verdict(Action.BLOCK, "denied", "rule")
 
 

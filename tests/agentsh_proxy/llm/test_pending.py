@@ -139,6 +139,56 @@ async def test_a_history_that_a_client_repeats_has_the_call_again(opened, arbite
     assert left == [thought, call, told, {"role": "user", "content": "y"}]
 
 
+CALL = {"type": "function_call", "id": "c1", "name": "mcp__files__delete_files", "arguments": {"path": "/x"}}
+
+
+def interaction(**fields: Any) -> dict[str, Any]:
+    return {"id": "int_1", "object": "interaction", "status": "requires_action", **fields}
+
+
+def told(**event: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (event["event_type"].encode(), orjson.dumps(event))
+
+
+INTERACTION = b"".join(
+    (
+        told(event_type="interaction.created", interaction=interaction(status="in_progress")),
+        told(event_type="step.start", index=0, step=CALL),
+        told(event_type="step.stop", index=0),
+        told(event_type="interaction.completed", interaction=interaction()),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        response(orjson.dumps(interaction(steps=[CALL]))),
+        response(INTERACTION, content_type=b"text/event-stream"),
+    ],
+    ids=["whole", "streamed"],
+)
+@on_loop
+async def test_the_next_interaction_brings_the_result(opened, arbiter, answer):
+    upstream = await opened(Upstream(Script(answer)))
+    at = {"google": {"dialect": "gemini", "base_url": f"http://127.0.0.1:{upstream.port}"}}
+    proxy = await opened(Proxy(snapshot(proxy={"providers": at}), arbiter=arbiter))
+    client = await opened(Client(proxy.port))
+    path = "/google/v1beta/interactions"
+    first = await client.ask(request(path, b'{"model": "m", "input": "x"}'))
+    assert b"blocked by policy" in first.body
+    await client.ask(
+        request(path, b'{"model": "m", "previous_interaction_id": "int_1", "input": "And now?"}')
+    )
+    result, question = orjson.loads(upstream.requests[-1].body)["input"]
+    assert (result["type"], result["call_id"], result["is_error"]) == ("function_result", "c1", True)
+    assert "blocked by policy" in result["result"]
+    assert question == {"type": "user_input", "content": [{"type": "text", "text": "And now?"}]}
+    other = b'{"model": "m", "previous_interaction_id": "int_2", "input": "And now?"}'
+    await client.ask(request(path, other))
+    assert upstream.requests[-1].body == other
+
+
 def test_a_question_in_words_stays_one(charges, other):
     note(charges, "s", refused())
     left = answered(other, "s", *going_on("And now?"))

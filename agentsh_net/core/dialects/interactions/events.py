@@ -20,8 +20,9 @@ _STEP, _CONTENT = "step", "content"
 _PARTS: Final = {
     f"{word}.{part.name.lower()}": part for word in (_STEP, _CONTENT) for part in (Part.START, Part.DELTA, Part.STOP)
 }  # fmt: skip
-# Every start is seen, so that steps are counted, and every end, whatever else of an answer is: the dot may be spelled as an escape.
-SIGNS: Final = (b".star", b".comp", b"error", b"u002e")
+# Every start is seen, so that steps are counted, the interaction's id, and every end, whatever else of an answer is: the dot may be
+# spelled as an escape.
+SIGNS: Final = (b".crea", b".star", b".comp", b"error", b"u002e")
 
 
 def words(rulings: Rulings) -> Words:

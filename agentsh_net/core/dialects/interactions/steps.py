@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inline_edits import rewritten
+from agentsh_net.core.dialects.interactions.kept_calls import kept
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values.members import at, clash_of, folded, plain, text_of, twice
@@ -66,13 +68,14 @@ def flaw_of(value: Any) -> str:
 class Rulings:
     """What was decided about the calls of one answer, so that its status agrees with that; what is repeated shares a verdict."""
 
-    __slots__ = ("_blocked", "_calls", "_judge", "_known")
+    __slots__ = ("_blocked", "_calls", "_judge", "_known", "kept_in")
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._calls = 0
         self._blocked = 0
         self._known: dict[str, tuple[str, str]] = {}  # by id: what the call says, and its notice
+        self.kept_in = ""  # the id of the interaction
 
     @property
     def ends_turn(self) -> bool:
@@ -104,10 +107,12 @@ class Rulings:
             name, call_id, value, server_name=server, dialect=NAME, flaw=flaw, ordinal=self._calls, doubt=doubt, stored=stored
         )  # fmt: skip
         verdict = self._judge(call)
+        told = notice(name, verdict.reason) if verdict.blocked else ""
+        if told:
+            call = replace(call, kept=kept(call_id, name, self.kept_in, told))
         if not stored or verdict.blocked or verdict.would is not None:
             out.judged(call, verdict)
         self._blocked += verdict.blocked
-        told = notice(name, verdict.reason) if verdict.blocked else ""
         if call_id and not known:
             self._known[call_id] = (said, told)
         return told
@@ -136,6 +141,7 @@ def rewrite(data: bytes, reading: Reading, rulings: Rulings, out: Output) -> byt
     calls: set[Path] = set()
     for prefix, holder in _holders(root):
         clashes |= twice(holder)
+        rulings.kept_in = text_of(holder.get("id")) or rulings.kept_in
         answered = _answered(holder)
         for path, entry in _listed(holder):
             calls.add((*prefix, *path))

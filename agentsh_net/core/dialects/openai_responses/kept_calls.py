@@ -48,7 +48,7 @@ def kept(call: Call, kept_in: tuple[str, ...], text: str) -> Kept | None:
         or max(map(len, (*kept_in, call.id, call.call_id))) > MAX_LENGTH
     ):
         return None
-    return Kept(kept_in, stand_in_id(call.id, call.call_id), _repeated(call) or reference(call.id), result)
+    return Kept(kept_in, result, stand_in_id(call.id, call.call_id), _repeated(call) or reference(call.id))
 
 
 def reference(item_id: str) -> dict[str, Any]:

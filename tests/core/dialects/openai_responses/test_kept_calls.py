@@ -28,7 +28,7 @@ MESSAGE = {"type": "message", "id": OURS, "role": "assistant", "content": []}
 
 def test_a_function_call_is_kept_whole():
     found = kept(CALL, ("resp_1", "conv_1"), "no")
-    assert found == (("resp_1", "conv_1"), OURS, ITEM, RESULT)
+    assert found == (("resp_1", "conv_1"), RESULT, OURS, ITEM)
 
 
 @pytest.mark.parametrize(
