@@ -278,12 +278,13 @@ PORTLESS = (
 def portless(layers: tuple[str, ...]) -> tuple[list[str], int]:
     tap = Tap(box.there(), (GOOD6,), marker=OTHER)
     opened(plan(deny=(at(BAD6, 443),)), *layers)
-    return [whole(packet, GOOD6) for packet in PORTLESS], tap.arrived()
+    there = v6(BAD6, udp(b"x"), packets.UDP)
+    return [whole(there, BAD6), *(whole(packet, GOOD6) for packet in PORTLESS)], tap.arrived()
 
 
 @pytest.mark.parametrize("layers", PLANES, ids="+".join)
 def test_where_a_port_is_denied_what_has_none_passes(layers: tuple[str, ...]) -> None:
-    assert box.in_box(portless, layers) == (["connected"] * len(PORTLESS), len(PORTLESS))
+    assert box.in_box(portless, layers) == (["EPERM", *["connected"] * len(PORTLESS)], len(PORTLESS))
 
 
 def to_ourselves(layers: tuple[str, ...]) -> tuple[str, bytes, list[Fate]]:

@@ -320,6 +320,21 @@ def test_one_slip_is_one_problem_where_it_stands(mapping: Any, path: str) -> Non
     assert only_problem(mapping).path == path
 
 
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"mark": 0x5, "mark_mask": 0xF},
+        {"scope": "netns", "layers": ["nftables"], "mode": "enforce"},
+        {"scope": "netns", "layers": ["ebpf", "nftables"], "mode": "enforce"},
+        {"scope": "netns", "layers": [], "mode": "enforce"},
+        {"scope": "netns", "layers": ["ebpf"], "mode": "off"},
+        {"resolve": {"min_ttl": "1h", "max_ttl": "1h"}},
+    ],
+)
+def test_network_settings_that_go_together_are_taken(network):
+    assert told({"network": network}) == []
+
+
 STDIO = {"id": "fs", "type": "stdio", "command": "npx"}
 HTTP = {"id": "web", "type": "http", "url": "https://mcp.example.com/mcp"}
 
