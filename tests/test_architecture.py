@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,24 @@ def test_core_computes_and_does_nothing_else(path: Path) -> None:
         assert not isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.Global), f"line {node.lineno}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in IMPURE_CALLS, f"line {node.lineno}: {node.func.id}()"
+        ours = {name for name in imported(node) if name.startswith("agentsh_")} - {"agentsh_net.__version__"}
+        assert all(name.startswith("agentsh_net.core.") for name in ours), f"line {node.lineno}: {ours}"
+
+
+def imported(node: ast.AST) -> list[str]:
+    """Return the dotted names that a statement imports."""
+    if isinstance(node, ast.ImportFrom):
+        return [f"{node.module}.{name.name}" for name in node.names]
+    return [name.name for name in node.names] if isinstance(node, ast.Import) else []
+
+
+def test_every_dependency_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
+    given = packages_distributions()
+    nodes = [node for path in MODULES.values() for node in ast.walk(ast.parse(path.read_text()))]
+    tops = {name.partition(".")[0] for node in nodes for name in imported(node)}
+    assert declared - {owner.lower() for top in tops for owner in given.get(top, ())} == set()
 
 
 def mirrored_test(module: str, path: Path) -> Path:
