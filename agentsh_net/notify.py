@@ -24,26 +24,38 @@ _LONGEST = 65_536  # bytes: what a daemon writes has some 300, and the paths tha
 
 
 def sd_notify(state: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Send `state` (`READY=1`, `STOPPING=1`, ...) to the service manager; False where there is none, or none that listens."""
-    address = environ.get("NOTIFY_SOCKET", "")
-    if not address:
+    """Send `state` (`READY=1`, `STOPPING=1`, ...) to the service manager; False where there is none, or none that can be told."""
+    if not environ.get("NOTIFY_SOCKET"):
         return False
-    if address.startswith("@"):
-        address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-        try:
-            sock.sendto(state.encode(), address)
-        except OSError:  # a variable that was passed on to where its socket is not
-            return False
-    return True
+    with suppress(OSError), _datagrams() as sock:  # no descriptor is left: nobody fails for want of that word
+        return _sent(sock, state, environ)
+    return False
 
 
 async def say_alive(environ: Mapping[str, str] = os.environ) -> None:
     """Tell the service manager again and again that the event loop turns, where it asks for that (sd_watchdog_enabled(3))."""
     interval = environ.get("WATCHDOG_USEC", "")
-    while interval.isdecimal() and environ.get("WATCHDOG_PID") in {None, str(os.getpid())}:
-        sd_notify("WATCHDOG=1", environ)
-        await asyncio.sleep(int(interval) / 1e6 / 2)
+    if not interval.isdecimal() or environ.get("WATCHDOG_PID") not in {None, str(os.getpid())}:
+        return
+    with _datagrams() as sock:  # kept: a daemon that can open nothing more is alive all the same
+        while True:
+            _sent(sock, "WATCHDOG=1", environ)
+            await asyncio.sleep(int(interval) / 1e6 / 2)
+
+
+def _datagrams() -> socket.socket:
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+
+
+def _sent(sock: socket.socket, state: str, environ: Mapping[str, str]) -> bool:
+    address = environ.get("NOTIFY_SOCKET", "")
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    try:
+        sock.sendto(state.encode(), address)
+    except OSError:  # a variable that was passed on to where its socket is not
+        return False
+    return True
 
 
 def claim_ready_file(path: Path, control: str) -> None:

@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from few_files import no_file_left
 from running import OFF, running
 
 from agentsh_net import lock_file
@@ -67,6 +68,26 @@ def test_a_manager_that_asks_for_it_hears_that_the_daemon_lives(
 )
 def test_who_does_not_ask_hears_nothing_of_it(asked: dict[str, str]) -> None:
     asyncio.run(say_alive(asked))  # ends at once
+
+
+def test_a_daemon_that_can_open_nothing_more_is_alive_and_stops_in_order(tmp_path: Path) -> None:
+    """systemd would have ended it after two minutes, while its log filled with what was called a bug."""
+    path = tmp_path / "notify"
+    environ = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "2000"}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(60)
+
+        async def body() -> None:
+            alive = asyncio.create_task(say_alive(environ))
+            await asyncio.to_thread(manager.recv, 64)
+            with no_file_left():
+                for _ in range(3):
+                    assert await asyncio.to_thread(manager.recv, 64) == b"WATCHDOG=1"
+                assert not sd_notify("STOPPING=1", environ)
+            alive.cancel()
+
+        asyncio.run(body())
 
 
 def test_the_ready_file_replaces_an_older_one_and_leaves_no_scratch(tmp_path: Path) -> None:
