@@ -25,6 +25,10 @@ LAST_WORDS: Final = 1.0  # seconds for them at the end
 REPEATED_EVERY: Final = 60.0
 
 
+# syslog(3)
+_PRIORITIES: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}
+
+
 class _Text(logging.Formatter):
     """`agentsh-net: warning: message`, as Unix daemons speak."""
 
@@ -32,6 +36,14 @@ class _Text(logging.Formatter):
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         text = f"agentsh-net: {level}{record.getMessage()}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class _Journal(_Text):
+    """The same for systemd's journal, with the priority by which it is found (`journalctl -p warning`; sd-daemon(3))."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = _PRIORITIES.get(record.levelno, 3)
+        return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
 
 
 class _Json(logging.Formatter):
@@ -94,12 +106,20 @@ class Unwaiting(logging.Handler):
 def configure(*, form: str, level: str, stream: TextIO | None = None) -> logging.Logger:
     """Set up and return the daemon's logger; calling it again (a reload) replaces the old settings."""
     logger = logging.getLogger(LOGGER)
-    handler = Unwaiting(stream or sys.stderr)
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    stream = stream or sys.stderr
+    handler = Unwaiting(stream)
+    text = _Journal if _is_the_journal(stream) else _Text
+    handler.setFormatter(_Json() if form == "json" else text())
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
     return logger
+
+
+def _is_the_journal(stream: TextIO) -> bool:
+    """Say whether a stream goes to systemd's journal, which names it by device and inode ($JOURNAL_STREAM, systemd.exec(5))."""
+    found = os.fstat(stream.fileno())
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def flush() -> None:

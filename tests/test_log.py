@@ -97,3 +97,18 @@ def test_a_lack_of_descriptors_that_asyncio_repeats_is_one_line_and_a_bug_each_t
         told(loop, {"message": "a bug", "exception": ValueError("boom")})
     loop.close()
     assert written(stream).count("ValueError: boom") == 2
+
+
+def test_the_journal_is_told_the_priority_of_every_line(stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = os.fstat(stream.fileno())
+    monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+    logger = configure(form="text", level="debug", stream=stream)
+    for say in (logger.debug, logger.info, logger.warning, logger.error):
+        say("word")
+    logger.error("two", exc_info=ValueError("bad"))
+    lines = written(stream).splitlines()
+    assert lines[:4] == ["<7>agentsh-net: debug: word", "<6>agentsh-net: word", "<4>agentsh-net: warning: word", "<3>agentsh-net: error: word"]  # fmt: skip
+    assert len(lines) > 5 and all(line.startswith("<3>") for line in lines[4:])
+    monkeypatch.setenv("JOURNAL_STREAM", "1:1")  # another's: ours was sent to a file
+    configure(form="text", level="info", stream=stream).info("plain")
+    assert written(stream).splitlines()[-1] == "agentsh-net: plain"
