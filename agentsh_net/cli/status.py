@@ -40,7 +40,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
         if error.kind != "unreachable" or not (left := _left()):
             raise
         raise Failure(
-            f"{error}, and this is in force without it: {left}",
+            f"{error}, and {left}",
             code=Exit.UNREACHABLE,
             remedy="start it, and it takes that over (sudo agentsh-net run); or remove it: sudo agentsh-net down --force",
         ) from error
@@ -57,13 +57,17 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
 
 def _left() -> str:
-    """Return what of ours is in the kernel, as far as that can be seen: what a daemon that crashed refused is refused still."""
+    """Say what of ours is in the kernel, as far as that can be seen: what a daemon that crashed refused is refused still."""
     from agentsh_net.kernel import leftovers
 
     try:
-        return ", ".join(leftovers.leftovers())
+        found = leftovers.leftovers()
     except KernelError:
         return ""  # not ours to see: the daemon's absence is told all the same
+    # Pins of programs that are detached: of a daemon that was killed while it removed them.
+    refuses = any(not what.startswith("pins") for what in found)
+    how = "this is in force without it" if refuses else "this is left of it, which refuses nothing"
+    return f"{how}: {', '.join(found)}" if found else ""
 
 
 def shortfall(told: Mapping[str, Any]) -> list[str]:

@@ -236,6 +236,14 @@ def test_what_a_daemon_that_is_gone_left_in_force_is_told_with_both_ways_on(run,
     assert "agentsh-net run" in result.stderr and "down --force" in result.stderr
 
 
+def test_pins_alone_are_not_told_as_in_force(run, monkeypatch):
+    monkeypatch.setattr(leftovers, "leftovers", lambda: ["pins in /sys/fs/bpf/agentsh-net/7"])
+    result = run("status")
+    assert result.exit_code == 4
+    assert "left of it, which refuses nothing: pins in /sys/fs/bpf/agentsh-net/7" in result.stderr
+    assert "in force" not in result.stderr
+
+
 @pytest.mark.parametrize("left", [[], KernelError("no", layer="ebpf", remedy="run as root")])
 def test_where_nothing_was_left_or_it_cannot_be_seen_the_daemons_absence_is_told_alone(
     run, monkeypatch, left
