@@ -135,7 +135,7 @@ class HttpClient:
         self._open: set[Connection] = set()
 
     async def request(self, method: str, target: str, headers: Headers, body: bytes = b"") -> Response:
-        """Send a request to the origin and return its answer's head. An idle connection that turns out dead is replaced once."""
+        """Send a request to the origin and return its answer's head. An idle connection that turns out dead is replaced."""
         head = self._head(method, target, headers, body)
         while True:
             connection = self._kept() or await self._connect()
@@ -146,8 +146,8 @@ class HttpClient:
                 await connection.head()
             except ProtocolError:
                 self.forget(connection)
-                if reused and connection.unanswered:
-                    continue  # the server had closed it before it saw this request
+                if reused and connection.unseen:
+                    continue
                 raise
             except BaseException:
                 self.forget(connection)

@@ -13,6 +13,7 @@ from typing import Any, cast
 import httptools
 
 from agentsh_net.core.errors import ProtocolError
+from agentsh_proxy.acknowledged import acknowledged
 from agentsh_proxy.inflating import Decoder, inflater
 
 MAX_HEAD = 64 << 10  # bytes of status line and headers; nginx and Node stop at 32 and 16 KiB
@@ -45,6 +46,7 @@ class Connection(asyncio.Protocol):
         self._news = asyncio.Event()
         self._watcher: Callable[[], bool] | None = None
         self._closed = False
+        self._taken: bool | None = None  # what was sent, by the server's kernel; known when it hung up
 
     def peer(self) -> tuple[str, int] | None:
         """Return whom it leads to, None where nobody can say."""
@@ -75,8 +77,13 @@ class Connection(asyncio.Protocol):
             self._fail(f"the head of the server's answer is longer than {MAX_HEAD} bytes")
         self._tell()
 
+    def eof_received(self) -> None:
+        """Note whether the request had arrived: soon the kernel answers for a program that closed its socket."""
+        self._note_taken()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Decide whether that is the end of the body or a cut."""
+        self._note_taken()
         self._closed, self.reusable = True, False
         if self._head_done and not self.complete and exc is None and self._ends_with_connection():
             self._finish()
@@ -144,9 +151,9 @@ class Connection(asyncio.Protocol):
         self._news.clear()
 
     @property
-    def unanswered(self) -> bool:
-        """Say whether not a byte of an answer came."""
-        return not self._saw_bytes
+    def unseen(self) -> bool:
+        """Say whether the server had hung up before the request came: it can be sent again, as a call that may have run cannot."""
+        return not self._saw_bytes and self._taken is False
 
     @property
     def usable(self) -> bool:
@@ -203,6 +210,10 @@ class Connection(asyncio.Protocol):
         """Close at once: what was not read is of no interest."""
         if self.transport is not None:
             self.transport.abort()
+
+    def _note_taken(self) -> None:
+        if self._taken is None and not self._saw_bytes and self.transport is not None:
+            self._taken = acknowledged(self.transport)
 
     def _tell(self) -> None:
         if self._watcher is None or not self._watcher():

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
+import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -265,22 +268,44 @@ def test_memory_ahead_of_the_reader_is_bounded_on_both_loops(
         runner.run(main())
 
 
-def test_an_idle_connection_that_died_is_replaced() -> None:
-    async def dies_on_second(request: Seen, wire: Wire) -> None:
-        if request.connection == 0 and len([s for s in seen if s.connection == 0]) == 1:
-            wire.cut()
-            return
-        seen.append(request)
-        await wire.answer(200, b"ok")
+class Closing(threading.Thread):
+    """A server that answers one request on a connection and closes it when it is told to."""
 
-    seen: list[Seen] = []
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listening.getsockname()[1]
+        self.requests: list[bytes] = []
+        self.close, self.closed = threading.Event(), threading.Event()
 
-    async def scene(client: HttpClient, server: Scripted) -> None:
-        assert await fetched(client) == (200, b"ok")
-        assert await fetched(client) == (200, b"ok")
-        assert [s.connection for s in server.seen] == [0, 0, 1]
+    def run(self) -> None:
+        for _ in range(2):
+            connection, _ = self.listening.accept()
+            with connection:
+                self.requests.append(connection.recv(1 << 16))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                self.close.wait(60)
+            self.closed.set()
+        self.listening.close()
 
-    play(dies_on_second, scene)
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_request_on_an_idle_connection_that_the_server_had_closed_goes_by_another(loop: Any) -> None:
+    async def main() -> None:
+        server = Closing()
+        server.start()
+        async with asyncio.timeout(60):
+            client = HttpClient(address(f"http://127.0.0.1:{server.port}/"))
+            assert await fetched(client) == (200, b"ok")
+            server.close.set()
+            server.closed.wait(60)  # with the loop held up, so that it does not see the end
+            assert await fetched(client) == (200, b"ok")
+            client.close()
+        server.join(60)
+        assert len(server.requests) == 2
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(main())
 
 
 def test_a_fresh_connection_that_dies_is_not_tried_again() -> None:
@@ -379,6 +404,38 @@ def server_side(certificate: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, certificate.with_name("key.pem"))
     return context
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("hangs_up", ["cut", "close"])
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_request_that_the_server_has_is_sent_once_though_it_hangs_up_without_an_answer(
+    loop: Any, hangs_up: str, certificate: Path, *, secure: bool
+) -> None:
+    calls: list[Seen] = []
+
+    async def ends(request: Seen, wire: Wire) -> None:
+        if request.body == b"call":
+            calls.append(request)
+            wire.cut() if hangs_up == "cut" else wire.writer.close()
+        else:
+            await wire.answer(200, b"ok")
+
+    async def main() -> None:
+        trust = tls_context()
+        trust.load_verify_locations(certificate)
+        async with asyncio.timeout(60), serving(ends, server_side(certificate) if secure else None) as server:
+            client = HttpClient(address(server.url()), tls=trust if secure else None)
+            responses = [await client.request("GET", "/", ()) for _ in range(3)]
+            for response in responses:
+                await response.release()
+            with pytest.raises(CutError):
+                await client.request("POST", "/mcp", (), b"call")
+            assert len(calls) == 1
+            client.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(main())
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])

@@ -131,6 +131,7 @@ KINDS: dict[str, Callable[[], Handler]] = {
     "forgetful": forgetful,
     "ambush": ambush,
     "two-faced": lambda: legacy(initialize=two_faced, tools_call=honest),
+    "hangs-up": lambda: legacy(tools_call=gone),
     "sse-ends": lambda: SseServer(tools_call=gone),
 }
 
@@ -346,6 +347,21 @@ def test_an_event_stream_that_ends_under_a_call_is_told_to_who_waits(here: Runni
     assert (got["id"], got["error"]["code"]) == (1, -32603)
     assert told(here, "mcp_tool_called", "sse-ends")["action"] == "allow"
     assert talk.call().status_code == 404
+
+
+def test_a_server_that_hangs_up_under_a_call_is_not_asked_to_run_it_again(
+    here: Running, hostile: Hostile
+) -> None:
+    talk = Talk(here, "hangs-up")
+    talk.ask("tools/list", 2)  # there is a connection that lies idle
+    got = talk.call()
+    assert (got.status_code, got.json()["id"], "without an answer" in got.json()["error"]["message"]) == (
+        502,
+        1,
+        True,
+    )
+    assert len(hostile.calls("hangs-up")) == 1
+    assert told(here, "mcp_tool_called", "hangs-up")["action"] == "allow"
 
 
 def test_a_reload_of_the_same_file_asks_the_servers_again(here: Running, hostile: Hostile) -> None:

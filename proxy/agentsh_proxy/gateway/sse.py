@@ -175,11 +175,11 @@ class SsePipe:
         return not self._frames and stream.lasts
 
     def _ended(self, message: bytes, failed: Failed, connection: Connection) -> None:
-        """Take note of what became of a POST; one that was sent as the server closed the connection is repeated."""
+        """Take note of what became of a POST; one that came after the server closed the connection is repeated."""
         if self._closed:
             return
         error = connection.error
-        if error is not None and connection.unanswered:
+        if error is not None and connection.unseen:
             task = asyncio.get_running_loop().create_task(self._repeat(message, failed))
             self._repeated.add(task)
             task.add_done_callback(self._repeated.discard)

@@ -115,7 +115,12 @@ def test_a_message_that_was_sent_at_once_and_is_not_taken_is_told_so() -> None:
     run(main())
 
 
-def test_a_message_on_a_connection_that_the_server_had_closed_is_sent_again() -> None:
+@pytest.mark.parametrize("arrived", [False, True])
+def test_a_message_on_a_connection_that_was_closed_is_sent_again_if_it_had_not_arrived(
+    monkeypatch: pytest.MonkeyPatch, *, arrived: bool
+) -> None:
+    monkeypatch.setattr("agentsh_proxy.http_connection.acknowledged", lambda _: arrived)
+
     async def main() -> None:
         older, cut = SseServer(), []
 
@@ -130,9 +135,14 @@ def test_a_message_on_a_connection_that_the_server_had_closed_is_sent_again() ->
             pipe, failed = pipe_to(server), []
             await pipe.open()
             await pipe.send(LIST % 1)
+            assert b'"id": 1' in await pipe.receive()
             assert pipe.start(b'{"jsonrpc":"2.0","id":5,"method":"tools/list","once":1}', failed.append)
-            answers = [await pipe.receive(), await pipe.receive()]
-            assert b'"id": 5' in answers[1] and failed == []
+            if arrived:
+                while not failed:
+                    await asyncio.sleep(0)
+                assert "without an answer" in str(failed[0])
+            else:
+                assert b'"id": 5' in await pipe.receive() and failed == []
             pipe.close()
 
     run(main())
