@@ -67,6 +67,7 @@ class Admitted:
     websocket: bool = False
     here: str = ""  # the session in which its client's socket was made
     shown: str = ""  # another one, whose token it had
+    beside: str = ""  # the declared MCP server that it goes to, as policy is not enforced
 
     @property
     def dialect(self) -> Dialect:
@@ -89,6 +90,7 @@ class Way(NamedTuple):
     path: bytes
     unread: str
     websocket: bool = False
+    beside: str = ""
 
 
 def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str = "") -> Admitted | Answered:
@@ -126,6 +128,7 @@ def _admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str
         way.websocket,
         here,
         shown,
+        way.beside,
     )
     if way.unread and view.closed:
         told = f"{bare.decode('ascii', 'replace')} {way.unread}, and fail_closed is set"
@@ -164,7 +167,7 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
         )
         if view.enforce:
             raise RefusalError(403, f"{upstream.decode('ascii', 'replace')} {why}", dialect=provider.dialect)
-    return Way(route.token, provider, None, upstream, why)
+    return Way(route.token, provider, None, upstream, why, beside=server_id)
 
 
 def _server_at(provider: ProviderView, path: str, view: View) -> str:

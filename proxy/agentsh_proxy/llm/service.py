@@ -137,6 +137,9 @@ class Service:
         subject = Subject(admitted.session_id, "", admitted.provider.dialect.name)
         path = admitted.target.partition(b"?")[0].decode("ascii")
         fault = Fault("unknown_dialect", path, cut=self.view.closed, would=self.view.would_close)
+        if admitted.beside:
+            detail = f"{path} is the MCP server {admitted.beside!r}"
+            fault = Fault("unknown_dialect", detail, cut=False, would=True, always=True)
         self.reporter.fault(fault, subject)
 
     def take(self, client: ClientConnection, transport: asyncio.BaseTransport) -> str:

@@ -183,7 +183,9 @@ def test_no_mcp_server_that_lies_beside_a_provider_is_reached_around_the_gateway
             admit(head(target), view, {})
         assert (caught.value.status, caught.value.told) == (403, False)
     audit = unfold(snapshot(proxy={"providers": providers}, enforce_policy=False, **BESIDE))
-    assert "is the MCP server 'beside'" in admit(head(target), audit, {}).unread
+    admitted = admit(head(target), audit, {})
+    assert "is the MCP server 'beside'" in admitted.unread
+    assert admitted.beside == "beside"
 
 
 @pytest.mark.parametrize(

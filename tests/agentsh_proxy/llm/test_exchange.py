@@ -388,6 +388,19 @@ async def test_servers_that_an_unread_request_names_are_judged_all_the_same(open
 
 
 @on_loop
+async def test_an_mcp_server_beside_a_provider_passes_in_audit_and_it_is_told_what_would_have_been(opened):
+    upstream = await opened(Upstream())
+    beside = [{"id": "beside", "type": "http", "url": f"http://127.0.0.1:{upstream.port}/v1/mcp"}]
+    proxy = await opened(Proxy(snapshot(upstream.port, servers=beside, enforce_policy=False)))
+    client = await opened(Client(proxy.port))
+    assert (await client.ask(request("/openai/v1/mcp", b"{}"))).status == 200
+    await until(lambda: proxy.events)
+    told = proxy.events[0]
+    assert (told["action"], told["would"], told["rule"]) == ("allow", "block", "protocol")
+    assert told["detail"] == "/v1/mcp is the MCP server 'beside'"
+
+
+@on_loop
 async def test_an_endpoint_whose_calls_nobody_reads_goes_by_fail_closed(opened):
     upstream = await opened(Upstream())
     proxy = await opened(Proxy(snapshot(upstream.port)))
