@@ -102,3 +102,15 @@ def test_without_credentials_or_with_a_bearer_token_nothing_is_missing() -> None
 )
 def test_a_gap_is_named_with_its_remedy(given: dict[str, Any], path: str, says: str) -> None:
     assert says in problems(x=given)[path]
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ({"dialect": "bedrock", "aws": {"region": ["eu-central-1"]}}, "x.aws.region"),
+        ({"dialect": "bedrock", "aws": {"regoin": "eu-central-1"}}, "x.aws.regoin"),
+        ({"dialect": "bedrok", "aws": {"region": "eu-central-1"}}, "x.dialect"),
+    ],
+)
+def test_a_slip_beside_aws_is_one_problem(given: dict[str, Any], path: str) -> None:
+    assert problems(x=given).keys() == {path}
