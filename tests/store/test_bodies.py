@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
+from few_files import nothing_left_open
 
 from agentsh_net.clock import lowest_id, new_id
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.store.bodies import Bodies, folder_beside
 
 
-def test_files_and_folder_are_their_owners_only_whatever_the_umask(tmp_path: Path) -> None:
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_files_and_folder_are_their_owners_only_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     bodies, record = Bodies(tmp_path / "b"), new_id()
-    bodies.append(record, "request", b"one ")
-    bodies.append(record, "request", b"two")
+    before = os.umask(umask)
+    try:
+        with nothing_left_open():
+            bodies.append(record, "request", b"one ")
+            bodies.append(record, "request", b"two")
+            bodies.append(record, "answer", b"")
+    finally:
+        os.umask(before)
     assert bodies.read(record, "request", 5) == (b"one t", 7)
     assert bodies.read(record, "answer", 5) == (b"", 0)
     assert bodies.shown(record, 100)["request"] == {"text": "one two", "size": 7}
-    modes = [stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "b", tmp_path / "b" / f"{record}.request")]
-    assert modes == [0o700, 0o600]
+    assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o700
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "b").iterdir()] == [0o600] * 2
 
 
 def test_the_oldest_go_by_size_whole_records_at_a_time(tmp_path: Path) -> None:

@@ -301,6 +301,7 @@ def test_another_version_is_refused(version: Any) -> None:
         (mcp(allowed_servers=[{}]), "sandbox.mcp.allowed_servers[0].id"),
         (mcp(allowed_servers=[{"id": "a", "tool": "b"}]), "sandbox.mcp.allowed_servers[0].tool"),
         (mcp(denied_tools=[{}]), "sandbox.mcp.denied_tools[0]"),
+        (mcp(denied_tools=[{"args": {"path": {"glob": "/etc/*"}}}]), "sandbox.mcp.denied_tools[0]"),
         (mcp(denied_tools=["rm"]), "sandbox.mcp.denied_tools[0]"),
         (mcp(denied_tools=[{"content_hash": "abc"}]), "sandbox.mcp.denied_tools[0].content_hash"),
         (
