@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from base64 import a85decode, b32decode, b64decode, b85decode
+from binascii import a2b_qp
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final
@@ -46,6 +47,20 @@ APART_SIGNS = (".e.", "-e-", "_e_", "*e*", ",e,", "/e/", "|e|", "+e+", "~e~")
 BRACES = re.compile(r"\\u\{([0-9a-fA-F]{2,4})\}")
 ONE_IN_TAGS = re.compile(r">[^<>\s]<")
 TAG = re.compile(r"<[^<>]{1,200}>")
+EMPTY = re.compile(r"(?<=\w)(?:<!--[^<>]{0,40}-->|<(\w{1,12})[^<>]{0,40}></\1>)(?=\w)")
+FEWEST_EMPTY = 3
+JOINTS = re.compile(r"""(["'])\s?\+\s?\1""")  # "Igno" + "re"
+LINE_OF_ONE = re.compile(r"\n([^\n])?(?=\n|\Z)")
+CODE_POINTS = re.compile(r"(?:U\+00[2-7][0-9A-Fa-f][ ,]{0,2}){12,2000}")
+CALLS = re.compile(r"\bchr\((\d{2,3})\)")
+PLACES = re.compile(
+    r"(?<![\d-])(?:\d{1,2}(?:-\d{1,2})*[ /]{1,3}){3,400}\d{1,2}(?:-\d{1,2})*(?![\d-])"
+)  # in the alphabet
+PLACE_OF_THE = "20-8-5"
+QUOTED_PRINTABLE = re.compile(r"=(?:[2-7][0-9A-F]|\r?\n)")  # RFC 2045, section 6.7
+UTF7 = re.compile(
+    r"[+&](A[A-Za-z0-9+/,]{15,4000})"
+)  # RFC 2152; with & and comma that of IMAP (RFC 3501, section 5.1.3)
 SYMBOLS = str.maketrans("@4310!|$5+7", "aaeioiisstt")
 SYMBOL_SIGNS = ("@ll", "!n$", "!n5", "|gn", "!gn", "pr3v")
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -61,7 +76,13 @@ _USUAL = ("the", "and", "you", "ignore", "previous", "instructions", "send", "pa
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 ATBASH = str.maketrans(_LETTERS + _LETTERS.upper(), _LETTERS[::-1] + _LETTERS[::-1].upper())
 ROT47 = {code: 33 + (code - 33 + 47) % 94 for code in range(33, 127)}
-SHIFTED_WORDS = ("instructions", "previous")
+SHIFTED_WORDS = ("instructions", "previous", "the", "user", "this", "file", "send", "read")
+# Letters that English has once in two hundred. Whichever way letters are shifted, frequent ones become these: one in ten at least.
+SELDOM = "jqxz"
+FEWEST_SELDOM = 6
+SHARE_OF_SELDOM = 25
+# Of words in the opposite order.
+BACKWARD_PAIRS = ("user the ", " the of ", " the to ", " the tell", " the send", " the with ", "previous all", "tool this", "file the ")  # fmt: skip
 
 
 def _shift(by: int) -> dict[int, int]:
@@ -83,6 +104,7 @@ def readings(raw: str) -> Iterator[str]:
         yield from _pictures(text)
     yield from _apart(text)
     yield from _numbers(text)
+    yield from _in_transfer(text)
     yield from _shifted(text)
     yield from _long_words(text)
 
@@ -102,6 +124,12 @@ def _apart(text: str) -> Iterator[str]:
         yield WIDELY.sub(lambda match: re.sub(r"(?<=\w) (?=\w)", "", match[0]), text)
     if "</" in text and len(ONE_IN_TAGS.findall(text)) >= FEWEST:
         yield TAG.sub("", text)
+    if ("></" in text or "-->" in text) and len(EMPTY.findall(text)) >= FEWEST_EMPTY:
+        yield EMPTY.sub("", text)
+    if "+" in text and len(JOINTS.findall(text)) >= FEWEST:
+        yield JOINTS.sub("", text)
+    if "\ne\n" in text and len(LINE_OF_ONE.findall(text)) >= SHORTEST:
+        yield LINE_OF_ONE.sub(lambda match: match[1] or " ", text)
     if "&amp;#" in text:
         yield html.unescape(html.unescape(text))
 
@@ -122,6 +150,30 @@ def _numbers(text: str) -> Iterator[str]:
     if "\\1" in text or " 40 " in text:
         for match in OCTAL.finditer(text):
             yield from _printable([int(digits, 8) for digits in re.findall(r"[0-7]{2,3}", match[0])])
+    if "U+00" in text:
+        for match in CODE_POINTS.finditer(text):
+            yield "".join(chr(int(code, 16)) for code in re.findall(r"00[2-7][0-9A-Fa-f]", match[0]))
+    if "chr(" in text:
+        yield from _printable(list(map(int, CALLS.findall(text))))
+    if PLACE_OF_THE in text:
+        for match in PLACES.finditer(text):
+            yield " ".join(map(_by_places, match[0].replace("/", " ").split()))
+
+
+def _by_places(word: str) -> str:
+    """Return the word that places in the alphabet spell."""
+    return "".join(chr(96 + int(place)) for place in word.split("-") if 0 < int(place) < 27)
+
+
+def _in_transfer(text: str) -> Iterator[str]:
+    """Yield what encodings of mails say: quoted-printable, UTF-7."""
+    if "=" in text and len(QUOTED_PRINTABLE.findall(text)) >= FEWEST:
+        spelled = a2b_qp(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+        yield spelled.replace("_", " ") if "?Q?" in text else spelled
+    if "+A" in text or "&A" in text:
+        for match in UTF7.finditer(text):
+            bare = match[1].replace(",", "/")
+            yield from _decoded(b64decode, bare[: len(bare) // 8 * 8], "utf-16-be")
 
 
 def _printable(codes: list[int]) -> Iterator[str]:
@@ -138,10 +190,11 @@ def _shifted(text: str) -> Iterator[str]:
         yield text.translate(ATBASH)
     if _some(_SIGNS_ROT47, text):
         yield text.translate(ROT47)
-    if 2 * SHORTEST <= len(text) <= MAX_SHIFTED:
-        for signs, table in SHIFTS:
-            if any(sign in low for sign in signs):
-                yield text.translate(table)
+    if _some(BACKWARD_PAIRS, low):
+        yield " ".join(reversed(text.split()))
+    seldom = sum(map(low.count, SELDOM)) if len(text) <= MAX_SHIFTED else 0
+    if seldom >= FEWEST_SELDOM and seldom * SHARE_OF_SELDOM >= len(text):
+        yield from (text.translate(table) for signs, table in SHIFTS if _some(signs, low))
 
 
 def _some(signs: tuple[str, ...], text: str) -> bool:
@@ -179,9 +232,9 @@ def _wrapped(lines: list[tuple[int, str]], words: list[str]) -> Iterator[str]:
             block = []
 
 
-def _decoded(decode: Callable[[str], bytes], run: str) -> Iterator[str]:
+def _decoded(decode: Callable[[str], bytes], run: str, charset: str = "utf-8") -> Iterator[str]:
     try:
-        text = decode(run).decode("utf-8")
+        text = decode(run).decode(charset)
     except ValueError:  # binascii's errors and those of UTF-8 are of this kind
         return
     if text.isprintable() and " " in text:

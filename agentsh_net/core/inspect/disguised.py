@@ -28,9 +28,9 @@ MIXED = re.compile(
 LEET_SIGN = re.compile(r"[a-z][013457@$][a-z]")
 LEET = str.maketrans("01345789@$", "oieastbgas")
 FEWEST_LEET = 3
-ESCAPES = re.compile(r"\\u00([2-6][0-9a-fA-F]|7[0-9a-eA-E])|\\x([2-6][0-9a-fA-F]|7[0-9a-eA-E])")
+ESCAPES = re.compile(r"\\(?:u00|U000000|x)([2-6][0-9a-fA-F]|7[0-9a-eA-E])")
 FEWEST_ESCAPES = 2
-PERCENT = re.compile(r"%[2-7][0-9a-fA-F]")
+PERCENT = re.compile(r"%(?:25)*[2-7][0-9a-fA-F]")
 FEWEST_PERCENT = 4
 CODES = re.compile(r"(?<![\d.])(?:1?\d{2}[ ,]{1,2}){11,400}1?\d{2}(?![\d.])")
 BITS = re.compile(r"(?<![\d.])(?:[01]{8}[ ,]?){8,400}(?![\d.])")
@@ -48,9 +48,9 @@ def undisguised(raw: str) -> Iterator[str]:
         yield text[::-1]
         yield " ".join(word[::-1] for word in text.split())
     if "\\" in text and len(ESCAPES.findall(text)) >= FEWEST_ESCAPES:
-        yield ESCAPES.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
+        yield ESCAPES.sub(lambda match: chr(int(match[1], 16)), text)
     if "%" in text and len(PERCENT.findall(text)) >= FEWEST_PERCENT:
-        yield unquote(text)
+        yield unquote(unquote(text) if "%25" in text else text)
     if not low.isascii() or not any(map(low.__contains__, "01345")):
         return
     yield from leet(low)

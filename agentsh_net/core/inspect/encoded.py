@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import re
+import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -22,7 +23,13 @@ SHORTEST = 24  # characters of a text with a run
 MAX_SPELLED = 128 << 10
 LEAST = 64
 FEWEST_LETTERS = 8
-MAX_RUN = 16_384  # characters of a run that are decoded
+MAX_RUN = 16_384  # characters of a run that are decoded, and bytes that it inflates to
+INFLATED = (
+    b"\x1f\x8b",
+    b"\x78\x01",
+    b"\x78\x9c",
+    b"\x78\xda",
+)  # how gzip and zlib begin (RFC 1952, RFC 1950)
 # What a shell is given: nobody has an honest reason to encode it in the definition of a tool.
 COMMAND = re.compile(
     r"\b(?:curl|wget|bash|zsh|nc|ncat|chmod|powershell|eval|mkfifo)\s|\brm\s+-|/bin/(?:ba|z)?sh\b|/dev/(?:tcp|udp)/|\|\s*(?:ba|z)?sh\b"
@@ -73,9 +80,10 @@ def encoded(texts: Iterable[Text]) -> Iterator[Finding]:
 
 
 def _spelled(raw: str) -> Iterator[str]:
-    """Yield what runs spell, and what runs in that spell: twice is not rare."""
+    """Yield what runs spell, and what runs and disguises in that spell: twice is not rare."""
     for _, spelled in _runs(raw):
         yield spelled
+        yield from undisguised(spelled)
         for _, inner in _runs(spelled):
             yield inner
 
@@ -120,8 +128,8 @@ _BASE64_DIGITS, _HEX_DIGITS = _digits("[A-Za-z0-9+/_-]"), _digits("[0-9a-fA-F]")
 def _readable(data: bytes) -> str:
     """Return text of letters and spaces, as people write it; empty for anything else that happens to decode."""
     try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
+        text = _text(data)
+    except (UnicodeDecodeError, zlib.error):
         return ""
     shown = text.replace("\n", " ").replace("\t", " ").replace("\r", " ")
     letters, spaces = sum(map(str.isalpha, shown)), shown.count(" ")
@@ -130,6 +138,14 @@ def _readable(data: bytes) -> str:
         return ""
     nested = BASE64.fullmatch(shown.strip()) is not None
     return text if (prose and " " in shown.strip()) or COMMAND.search(shown) or nested else ""
+
+
+def _text(data: bytes) -> str:
+    if data.startswith(INFLATED):
+        data = zlib.decompressobj(wbits=47).decompress(data, MAX_RUN)  # of either kind
+    if len(data) % 2 == 0 and (data[1::2].count(0) or data[::2].count(0)) * 4 > len(data):
+        return data.decode("utf-16-le" if data[1::2].count(0) else "utf-16-be")
+    return data.decode("utf-8")
 
 
 _KINDS = ((BASE64, _base64), (HEX, _hex))

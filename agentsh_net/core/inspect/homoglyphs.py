@@ -54,6 +54,8 @@ def _disguised(raw: str, *, strict: bool) -> tuple[str, int, int] | None:
             continue
         if _styled(word, raw):
             return "styled-letters", *match.span()
+        if _pronounced(match):
+            continue
         if _mixed(word, raw, strict=strict) or (not foreign and _wholly(word)):
             return "homoglyph", *match.span()
     return None
@@ -70,6 +72,16 @@ def _mixed(word: str, raw: str, *, strict: bool) -> bool:
     if not odd or not any(c.isascii() and c.isalpha() for c in word) or not all(ord(c) in LATIN for c in odd):
         return False
     return not _only_dotless(word) or (strict and not TURKISH & set(raw))
+
+
+def _pronounced(match: re.Match[str]) -> bool:
+    """Say whether a word is a transcription: between slashes or brackets, its other letters phonetic ones."""
+    raw, end = match.string, match.end()
+    return (
+        raw[match.start() - 1 : match.start()] in ("/", "[")
+        and raw[end : end + 1] in ("/", "]")
+        and all("\u0250" <= c <= "\u02af" for c in match[0] if not c.isascii())
+    )
 
 
 def _only_dotless(word: str) -> bool:

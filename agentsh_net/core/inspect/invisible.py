@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import permutations
 
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.letters import letters, words
@@ -26,7 +27,16 @@ BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 OVERRIDES = frozenset("\u202d\u202e")
 SOFT_HYPHEN = re.compile("\u00ad+")
 UNSEEN = re.compile(
-    "[\U000e0080-\U000e00ff\U000e01f0-\U000e0fff\ufff0-\ufff8\u2065\U0001d173-\U0001d17a\U0001bca0-\U0001bca3]+"
+    "[\U000e0080-\U000e00ff\U000e01f0-\U000e0fff\ufff0-\ufff8\u2065\ufdd0-\ufdef\U0001d173-\U0001d17a\U0001bca0-\U0001bca3\U00013430-\U0001343f]+"
+)
+# Letters of nobody's alphabet. Icons of fonts stand alone.
+PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]{8,}")
+# A stack of marks on one plain letter; no language has three.
+STACKED = re.compile("[A-Za-z][\u0300-\u036f\u0483-\u0489\u1dc0-\u1dff\u20d0-\u20ff]{3}")
+FEWEST_STACKED = 3
+# What two of can spell bits: what is not seen, and spaces of which nobody sees which they are.
+UNTOLD = re.compile(
+    "[ \u00a0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ue000-\uf8ff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff]{16,}"
 )
 MAX_HIDDEN = 400  # characters of one that are read
 # Of core.inspect.lexicon: to take, to give, to call, to ignore, must, never, to delete, to change.
@@ -42,20 +52,12 @@ UNRENDERED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 BLANKS = " \t\r\n\u00a0\u3000\u2800" + "".join(map(chr, range(0x2000, 0x200B)))
-ZEROES = (
-    "\u200b\u200c",
-    "\u200c\u200b",
-    "\u200b\u200d",
-    "\u200d\u200b",
-    "\u200c\u200d",
-    "\u200d\u200c",
-    "\u2062\u2064",
-    "\u2064\u2062",
-)
 # A word whose letters stand one by one between them: no editor slips so often.
 LETTERWISE = re.compile(f"(?:[A-Za-z]{ZERO_WIDTH.pattern}){{2}}[A-Za-z]")
 MANY = 8  # zero-width characters in one string: one is a slip of an editor, a byte of them is a message
-FEWEST_BITS = 16  # zero-width characters that spell something: two letters
+FEWEST_BITS = 16  # characters that spell something: two letters
+FEWEST_LETTERS = 3  # of what blanks spell: mails are padded with the same few again and again
+MAX_KINDS = 4  # of them: two and what parts them
 
 # Scripts whose letters are joined or kept apart by U+200C and U+200D.
 JOINING = ("ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL", "TELUGU", "KANNADA", "MALAYALAM", "SINHALA", "KHMER", "MYANMAR", "TIBETAN")  # fmt: skip
@@ -72,8 +74,11 @@ def invisible(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
             yield from _bidi(text, strict=strict)
             if strict:
                 yield from _soft_hyphens(text)
-            if match := UNSEEN.search(raw):
+            yield from _bits(text)
+            if match := UNSEEN.search(raw) or PRIVATE.search(raw):
                 yield _finding("unassigned-invisible", Severity.HIGH, text, *match.span())
+            if strict and len(stacks := list(STACKED.finditer(raw))) >= FEWEST_STACKED:
+                yield _finding("stacked-marks", Severity.MEDIUM, text, *stacks[0].span())
         if strict and ("<" in raw or "[//]" in raw):
             yield from _unrendered(text)
         if strict and len(raw) > PADDED and (match := PADDING.search(raw)):
@@ -135,7 +140,7 @@ def _byte(selector: str) -> int:
 
 def _zero_width(text: Text, *, strict: bool) -> Iterator[Finding]:
     odd = [m for m in ZERO_WIDTH.finditer(text.raw) if not _joins(text.raw, *m.span())]
-    spelled = _spelled("".join(match[0] for match in odd))
+    spelled = _spelled("".join(match[0] for match in odd))  # they may stand apart, too
     if not (strict or spelled):
         odd = [match for match in odd if _hides(text.raw, match)]
     if not odd:
@@ -151,6 +156,17 @@ def _zero_width(text: Text, *, strict: bool) -> Iterator[Finding]:
     else:
         return
     yield _finding("zero-width", severity, text, *odd[0].span(), note)
+
+
+def _bits(text: Text) -> Iterator[Finding]:
+    """Find runs of two kinds of blanks or unseen characters that spell a text; `_zero_width` finds its own."""
+    for match in UNTOLD.finditer(text.raw):
+        if ZERO_WIDTH.fullmatch(match[0].strip(" ")):
+            continue
+        spelled = _spelled(match[0]) or _spelled(match[0].removeprefix(" "))
+        if len(set(spelled)) >= FEWEST_LETTERS:
+            yield _finding("spelled-in-blanks", Severity.CRITICAL, text, *match.span(), f"{spelled!r}")
+            return
 
 
 def _joins(raw: str, start: int, end: int) -> bool:
@@ -177,11 +193,11 @@ def _pictograph(char: str) -> bool:
 
 
 def _spelled(run: str) -> str:
-    """Return the ASCII text that zero-width characters spell as bits, most significant first; empty where they spell none."""
-    if len(run) < FEWEST_BITS:
+    """Return the ASCII text that two kinds of characters spell as bits, most significant first; empty where they spell none."""
+    kinds = sorted(set(run))
+    if len(run) < FEWEST_BITS or len(kinds) > MAX_KINDS:
         return ""
-    for pair in ZEROES:
-        zero, one = pair[0], pair[1]
+    for zero, one in permutations(kinds, 2):
         bits = "".join("0" if c == zero else "1" for c in run if c in (zero, one))
         if len(bits) >= FEWEST_BITS:
             text = bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits) - 7, 8)).decode(

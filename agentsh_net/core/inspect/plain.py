@@ -21,7 +21,8 @@ TAGS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 BUT_TAGS = re.compile("(?![\U000e0020-\U000e007e])" + IGNORABLE.pattern)
 CONTROL = re.compile(r"\x1b\[[0-9;:?]*+[ -/]*+[@-~]|[\x00-\x08\x0e-\x1b\x7f]")
 SPACED = re.compile(r"\b\w(?: \w\b){3,}")  # one space between letters; words stand further apart
-ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
+ENTITY = re.compile(r"&(?:#\d{2,7}|#[xX][0-9a-fA-F]{2,6}|[a-zA-Z]{2,8};)")
+BLANK = {0x2800: " "}  # Braille without dots: the one blank that is no space by its category
 HIDDEN = frozenset({"Cc", "Cf", "Mn", "Me", "Cn", "Co"})
 
 
@@ -44,7 +45,7 @@ def readable(text: str) -> str:
 
 
 def _undisguised(text: str) -> str:
-    text = unicodedata.normalize("NFKD", BUT_TAGS.sub("", text).translate(TAGS))
+    text = unicodedata.normalize("NFKD", BUT_TAGS.sub("", text).translate(TAGS | BLANK))
     if text.isascii():
         return text
     hidden = [ord(c) for c in set(text) if not c.isascii() and unicodedata.category(c) in HIDDEN]

@@ -32,6 +32,11 @@ def test_a_turkish_name_in_a_page_is_one() -> None:
     assert find("Mail from Ay\u0131k with p\u0430ssword", strict=False) != []
 
 
+def test_a_pronunciation_is_one() -> None:
+    assert not find("nut /n\u028ct/, bit [b\u026at]", strict=False)
+    assert find("n\u028ct /x")
+
+
 @pytest.mark.parametrize(
     "text",
     [

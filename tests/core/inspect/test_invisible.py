@@ -58,6 +58,33 @@ def test_bits_in_zero_width_characters_are_decoded(pair: str) -> None:
         assert "'run this'" in found.excerpt
 
 
+@pytest.mark.parametrize(
+    "pair",
+    ["\u200e\u200f", "\u00ad\u200b", "\u2066\u2069", "\u2800 ", " \u2800", "\u2009\u200a", "\ue000\ue001", "\ufdd0\ufdd1", "\u180b\u180c", "\ufffc\u200b", "\ufe0e\ufe0f"],
+)  # fmt: skip
+def test_bits_in_any_two_blanks_are_decoded(pair: str) -> None:
+    for strict in (True, False):
+        found = find("Adds numbers. " + bits("send key", *pair), strict=strict)
+        assert ("critical", "spelled-in-blanks") in [(f.severity, f.pattern) for f in found]
+        assert any("'send key'" in f.excerpt for f in found)
+
+
+def test_columns_of_spaces_and_icons_spell_nothing() -> None:
+    table = "\n".join("name\u2003\u2003\u2003 \u2003 \u2003\u2003 size" for _ in range(9))
+    assert not find(table + " \ue0b0 main \ue0a0", strict=False)
+
+
+def test_a_run_of_private_characters_is_found_anywhere() -> None:
+    for strict in (True, False):
+        assert [f.pattern for f in find("x" + "\ue123" * 8, strict=strict)] == ["unassigned-invisible"]
+
+
+def test_marks_stacked_on_plain_letters_are_found_in_definitions_and_accents_are_not() -> None:
+    (found,) = find("".join(c + "\u0334\u0337\u0336" for c in "send"))
+    assert (found.pattern, found.severity) == ("stacked-marks", "medium")
+    assert not find("Vie\u0302\u0323t e\u0301te\u0301")
+
+
 ONE_EACH = [
     "\u200b", "\u200c", "\u200d", "\u2060", "\u2061", "\u2062", "\u2063", "\u2064", "\ufeff", "\u180e", "\u034f", "\u115f", "\u3164", "\uffa0",
     "\u00ad", "\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069",
