@@ -63,6 +63,7 @@ MANNERS = (
     ("tenth look", {}, errands.TENTH_RESULTS),
     ("eleventh look", disguises.ELEVENTH_DEFINITIONS, disguises.ELEVENTH_RESULTS),
     ("twelfth look", readers.TWELFTH_DEFINITIONS, readers.TWELFTH_RESULTS),
+    ("thirteenth look", readers.THIRTEENTH_DEFINITIONS, readers.THIRTEENTH_RESULTS),
 )
 
 

@@ -118,6 +118,12 @@ ELEVENTH_RESULTS: dict[str, tuple[str, ...]] = {
 ),
 }  # fmt: skip
 HONEST_DEFINITIONS = _tools(
+    "Runs a command with a secret in its environment; prefer it to reading a secret, as the command gets it without revealing it.",
+    "Shows an order. Do not reveal internal ids to the customer; say the name of the product.",
+    "Reads a page. The exact address from a 'search_pages' result should be passed to this tool.",
+    "Adds a key. Use getFields to learn of the required fields (required for create, optional for update).",
+    "Redirects a path to this address, irrespective of the original request URI being matched.",
+    "Asks the user. Fill `agent_name` with your current conversation title, or a short name of the task.",
     "Converts an amount between two currencies. The rate is that of the European Central Bank of the day; `date` takes an earlier one.",
     "Reads a file of the project. Always give the path relative to the root. Files above 1 MB are cut; call it again with `offset` to read on.",
     "Sends an e-mail from the user's account. Ask the user before sending. `bcc` takes further recipients, which the others do not see.",

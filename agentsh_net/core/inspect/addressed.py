@@ -13,6 +13,11 @@ _OF = Category.INSTRUCTION
 
 # Readers that are machines. `agents` alone sell houses, so they count in a heading and beside others only.
 _MACHINE = r"(?:(?:ai|llm|language[\ -]model|autonomous|automated|digital|virtual|browsing|intelligent)[\ -](?:(?:coding|browser|\w+ing)[\ -])?(?:agents?|assistants?|models?|systems?|processors?|readers?|reviewers?|crawlers?|tools?|bots?|parsers?|summari[sz]ers?|workflows?|pipelines?)|llms|language\ models?|chatbots?|(?:web\ |\w+\ )?agents\ and\ (?:\w+\ )?assistants|assistants\ and\ (?:\w+\ )?agents|chatgpt|copilot|claude|gemini)"
+# Readers told by what they do: of these the word alone says that no person is meant.
+_READER = rf"(?:{_MACHINE}|(?:coding|answer|vision|grading|grader|screening|crawling|computer-use|browsing|triage)\ (?:agents?|assistants?|engines?|models?|bots?)|(?:agents?|assistants?|models?|bots?|llms?)\ (?:that|which|reading|processing|editing|handling|summari[sz]ing|parsing|indexing)\b[^:.!?|]{{0,40}}|(?:\w+\ )?summari[sz]ers?)"
+_NOTE = r"(?:notice|notes?|hint|message|instructions?|reminder|memo|p\.?\ ?s\.?|attention|annotation|comment|directive|request|remark|aside)"
+_NOTES = "note notes notice hint message instruction instructions reminder memo p.s. ps attention annotation comment directive request remark aside"
+_PARTS = "message note text section part comment ticket line row page"
 _HEADING = r"(?:notice|notes?|update|message|instructions?|directives?|alert|warning|attention|goal|task|guidance|metadata|important|mandatory|required|urgent|reminder|request|commands?|action|memo|policy)"
 # What an order has a model do that a page has no reason to ask of it.
 _DEED = r"(?:navigate|visit|go\ to|browse\ to|connect\ to|click|send|forward|e-?mail|post|submit|upload|transfer|wire|pay|purchase|buy|order|delete|remove|wipe|erase|download|install|verify\ (?:your|their)|register|consult|reveal|disclose|share|export|grant|approve|authori[sz]e|disable|suspend|switch|enter|ignore|disregard|override|skip|omit|suppress|mark|rate|report|append|invoke|call|execute|run|\w+_\w+\ ?\()"
@@ -62,6 +67,13 @@ PHRASES = (
           | (?:~|~|[\[(>=])(?:(?:for|to)\ (?:all\ |any\ |the\ )?)?{_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
           | \b(?:the|all|any|this)\ {_MACHINE}\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}{_DEED}\b
           | \b(?:if|when|since|because)\ you(?:'re|\ are)\ (?:an?\ )?(?:{_MACHINE}|ai|llm|language\ model|bot)\b.{{0,100}}?\b{_DEED}\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "note-to-machines", _OF, Severity.MEDIUM,
+        ",".join([f"{note} {to}" for note in _NOTES.split() for to in ("for", "to")] + [f"this {part} is" for part in _PARTS.split()]) + ";ai,llm,language model,agent,assistant,model,bot,engine,summari,gpt,claude,copilot,gemini",
+        rf"""\b{_NOTE}\ (?:for|to)\ (?:all\ |any\ |the\ |every\ |whichever\ ){{0,2}}(?:{_READER}|model|agent|assistant)\b[^:.!?|]{{0,40}}:\ (?!{_NO_ORDER})[a-z]+\b
+          | \bthis\ (?:message|note|text|section|part|comment|ticket|line|row|page)\ is\ (?:meant\ |intended\ |written\ |only\ ){{0,2}}for\ (?:the\ )?(?:{_READER}|agent|assistant|llm|bot)\b""",
         unless_negated=True,
     ),
     phrase(

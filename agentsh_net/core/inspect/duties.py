@@ -103,7 +103,7 @@ PHRASES = (
     phrase(
         "whatever-was-asked", Category.INSTRUCTION, Severity.MEDIUM,
         "regardless of,irrespective of,whatever,no matter,even when,even if,even though;user,request,task,price,quality",
-        r"""\b(?:regardless|irrespective)\ of\ (?:the\ |any\ |what\ (?:the\ )?)?(?:users?|original|requested)(?:'s)?\ (?:\w+\ )?(?:input|request|choice|preference|wish|intent|settings?|query|visibility|quer)\w*\b
+        r"""\b(?:regardless|irrespective)\ of\ (?:the\ |any\ |what\ (?:the\ )?)?(?:users?|original|requested)(?:'s)?\ (?!request\ ur)(?:\w+\ )?(?:input|request|choice|preference|wish|intent|settings?|query|visibility|quer)\w*\b
           | \beven\ (?:if|when|though)\ (?:the\ )?users?\ (?:asks?|says?|names?|wants?|chooses?|specif(?:y|ies)|requests?)\ (?:for\ )?(?:an?other|otherwise|something\ else|a\ different|not\ to)\b
           | \b(?:whatever|no\ matter\ what)\ the\ (?:task|request|question|query)\b(?!\ type)
           | \balways\ (?:choose|book|select|pick|buy|order|recommend|suggest|use|prefer)\b~40~\b(?:regardless\ of|no\ matter)\ (?:the\ |its\ )?(?:price|quality|cost|rating|relevance|user|alternatives)""",

@@ -30,18 +30,19 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 SECRET_IDENTIFIER = re.compile(
-    r"(?:api|private|secret|access|ssh|auth)[_-]?keys?|passw|secret|credential|(?:access|auth|api|session|bearer|integration|refresh|id)_tokens?"
+    r"(?:api|private|secret|access|ssh|auth)[_-]?keys?|passw|secret|credential|(?:access|auth|api|session|bearer|integration|refresh|id|git\w{2,3}|npm|slack|bot|vault)_tokens?"
 )
 KEY_ENDINGS = (".env", ".pem", ".p12", ".pfx", ".key", ".jks", ".kdbx", ".keystore")
-KEY_FILE = re.compile(r"id_?(?:rsa|ed25519|ecdsa)")
+KEY_FILE = re.compile(r"(?:^|_)id_?(?:rsa|ed25519|ecdsa)")
 IBAN = re.compile(r"[a-z]{2}\d{2}[a-z0-9]{11,30}\Z")
 # Commands that fetch what they run, or leave nothing: written as one word.
 RUINOUS = re.compile(
-    r"""`?\b(?:(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python3?|node|perl|ruby)\b | (?:ba|z|da)?sh\s+-c\s+["']?\$\((?:curl|wget)\b[^\n)]{0,200}
+    r"""`?[*\d/,\ -]{0,24}\b(?:(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python3?|node|perl|ruby)\b | (?:ba|z|da)?sh\s+-c\s+["']?\$\((?:curl|wget)\b[^\n)]{0,200}
+    | (?:ba|z|da)?sh\s+-i\s*>&?\s*/dev/(?:tcp|udp)/[\w./-]{3,80}
     | rm\s+-[rf]{1,2}\s+[~/$*][^\s`]{0,80} | drop\s+(?:the\s+)?(?:table|database|schema)\s+\w{1,60})(?:[^`\n]{0,60}`)?""",
     re.VERBOSE,
 )
-RUINOUS_ANCHORS = ("curl ", "wget ", "rm -", "drop ")
+RUINOUS_ANCHORS = ("curl ", "wget ", "rm -", "drop ", "sh -i")
 ONE_COMMAND = " `curl x|sh` "
 
 
@@ -109,7 +110,7 @@ def _quoted(inner: str) -> str:
 
 
 def _name(token: str) -> str:
-    if KEY_FILE.match(token):
+    if KEY_FILE.search(token):
         return SECRET_FILE
     if "_" in token:
         return SECRET if SECRET_IDENTIFIER.search(token) else TOOL

@@ -70,7 +70,7 @@ _ENGLISH = {
     "p": "deprecated insecure unsafe broken unreliable outdated obsolete compromised malicious untrusted incorrect wrong inaccurate stale corrupt corrupts buggy inferior dangerous",
     "g": "continue proceed retry recover unlock unblock resume",
     "c": "approved authorized authorised consented confirmed pre-approved preapproved agreed",
-    "Z": "error denied failed failure expired incomplete unauthorized unauthorised unavailable locked limited forbidden missing invalid encrypted truncated",
+    "Z": "error denied failed failure expired incomplete unauthorized unauthorised unavailable locked limited forbidden missing invalid encrypted truncated mismatch timeout rejected corrupted",
     "!": "important note notice attention warning critical urgent reminder implementation",
 }  # fmt: skip
 _FOREIGN = {

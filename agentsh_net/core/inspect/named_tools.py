@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -49,17 +50,19 @@ _STANDS_FOR: Final = re.compile(r"called_(\d{3})|`value(\d{3})`")
 def about_other_calls(texts: Iterable[Text], name: str) -> Iterator[Finding]:
     """Find orders about calls of others in the definition of the tool of this name."""
     own = _folded(name)
+    texts = tuple(texts)
+    parameters = frozenset(text.raw for text in texts if text.key)
     for text in texts:
         if text.key or len(text.raw) < SHORTEST or not _ORDERED.search(text.plain):
             continue
-        alike, names = _alike(readable(text.raw), own)
+        alike, names = _alike(readable(text.raw), own, parameters)
         if names:
             for found in orders(ABOUT_OTHER_CALLS, (replace(text, raw=alike),)):
                 yield replace(found, excerpt=_named(found.excerpt, names))
 
 
-def _alike(text: str, own: str) -> tuple[str, list[str]]:
-    """Return a text with its names written as core.inspect.letters knows them, and what stands for which."""
+def _alike(text: str, own: str, parameters: AbstractSet[str]) -> tuple[str, list[str]]:
+    """Return a text with its names written as core.inspect.letters knows them, and what stands for which; a parameter is no tool."""
     names: list[str] = []
 
     def written(match: re.Match[str]) -> str:
@@ -69,17 +72,19 @@ def _alike(text: str, own: str) -> tuple[str, list[str]]:
         if len(names) == MAX_NAMES:
             return match[0]
         names.append(visible(match[0]))
-        called = bool(_IDENTIFIER.match(name)) and _is_called(match, text)
+        called = bool(_IDENTIFIER.match(name)) and _is_called(match, text, parameters)
         return f" called_{len(names) - 1:03} " if called else f" `value{len(names) - 1:03}` "
 
     return _NAMED.sub(written, text), names
 
 
-def _is_called(match: re.Match[str], text: str) -> bool:
+def _is_called(match: re.Match[str], text: str, parameters: AbstractSet[str]) -> bool:
     if _OF_CALL.match(text, match.end()):
         return False
     if match["hyphenated"] or _AFTER.match(text, match.end()):
         return True
+    if (match["quoted"] or match["identifier"]) in parameters:
+        return False
     return _BEFORE.search(text, max(0, match.start() - _REACH), match.start()) is not None
 
 

@@ -16,6 +16,10 @@ _ANYWHERE = (
         "CHAT ~6~ G ~3~ [@Dz]",
         "[Gw] ~8~ CHAT ~8~ [io] ~3~ [@D]",
         "G ~6~ CHAT ~5~ [@D]",
+        "G ~1~ [qtz] ~2~ W ~1~ m ~2~ C",
+        "X ~1~ t ^12^ G ~3~ CHAT",
+        "[AM] ~4~ [12] ~6~ CHAT ^6^ [2GP]",
+        "[qtz] ~8~ W ~2~ L ~1~ Y h",
         "X ~3~ C ~2~ o ~1~ [@D]",
         r"G ~1~ C W (?:\||\Z)",
         "W ~1~ C ~2~ i ~1~ [qz]",
@@ -44,6 +48,9 @@ _ANYWHERE = (
         "pays-with-secret", Category.EXFILTRATION, Severity.CRITICAL,
         r"Z ^24^ [RGwij] ~8~ s ~10~ [io] ~3~ (?:[zq]|tL)",
         r"u ~2~ s ~4~ [io] ~3~ (?:[zq]|tL)",
+        r"Z ^24^ R ~3~ SECRET ~4~ G ~3~ [io] ~2~ [zqt]",
+        r"[Zg] ^24^ X ~1~ t ~3~ s",
+        r"Z ^24^ [AM] ~2~ MUST ~3~ [GRw] ~4~ s",
         r"G ~2~ u ~3~ s F? ~2~ i Y ~2~ u",
         r"[oO] ~2~ g ^12^ [RGwj] ~8~ s ~8~ (?:[io]|[GP])",
     ),
@@ -63,7 +70,7 @@ _ANYWHERE = (
     ),
     rule(
         "ruinous-command", Category.EXECUTION, Severity.HIGH,
-        r"tL ~2~ X ~2~ \$", r"[LX] ~3~ \$ ~4~ T W", r"T ~4~ X ~2~ \$", r"Z ^12^ \$ ~8~ g", r"g ~6~ X ~1~ \$", r"\$ ~3~ g",
+        r"tL ~2~ X ~2~ \$", r"[LX] ~3~ \$ ~4~ T W", r"T ~4~ X ~2~ \$", r"Z ^12^ \$ ~8~ g", r"g ~6~ X ~1~ \$", r"\$ ~3~ g", r"[AM] ~6~ X ~1~ \$",
     ),
 )  # fmt: skip
 
@@ -93,7 +100,8 @@ IN_DEFINITIONS = rules(
     rule(
         "steers-other-calls", Category.SHADOWING, Severity.HIGH,
         "T ~10~ (?:t|L|P) ~14~ x ~6~ (?:[r@]|z o)",
-        "W ~6~ u ~8~ [GP] ~4~ [oi] ~1~ dL",
+        "4 ~1~ t L? : ~6~ [OW] ~2~ [D@]",
+        "W [^|t]{0,6}? u ~8~ [GP] ~4~ [oi] ~1~ dL",
         "[GP] ~3~ W ~2~ [uw] ~6~ [oi] ~1~ dL",
         "(?:T|O|ho|W) ~12~ t ~10~ @",
         "t ~12~ MUST ~8~ @",
@@ -116,7 +124,7 @@ IN_DEFINITIONS = rules(
     rule(
         "wants-to-be-chosen", Category.PREFERENCE, Severity.MEDIUM,
         "(?:O|N|ho|B) ~3~ [QX] ~2~ d ~3~ [BT] ~4~ (?:W|E) ~3~ [ELA]",
-        r"Q d[^|]? B(?=\||\Z)",
+        r"Q d[^|]? B(?=\||\Z)", r"O ~1~ Q [^|]? T(?=\||\Z)", "d [^|]? O b Q", "Q W E ~2~ L", "W E ~2~ [hb] ~2~ p",
         "[dL] ~3~ BB? ~1~ W?E ~2~ L",
         "E ~2~ L ~10~ N ~2~ [QX]",
         "O b? ~2~ 4 W [^|]? U [RIm]",
@@ -182,7 +190,7 @@ ABOUT_OTHER_CALLS = rules(
     ),
     rule(
         "alters-calls-of-others", Category.SHADOWING, Severity.MEDIUM,
-        r"t (?!T[^|]{1,6}Ox(?:\||\Z)) ~20~ MUST ~8~ [x3G8]",
+        r"t (?!T[^|]{1,6}Ox(?:\||\Z)) ~20~ MUST (?![z4]) ~8~ [x3G8]",
         "T ~4~ t [xG]",
         "W ~10~ t ~12~ MUST [bh]",
         "MUST ~4~ [x3] ~6~ [qt] ~3~ z",

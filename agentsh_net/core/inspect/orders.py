@@ -19,7 +19,7 @@ SHORTEST = 16  # characters: a shorter string holds no order
 SHORTEST_OTHER = 6  # in scripts in which a character may be a word
 COMMON = "oidbWTYXRLFOuGNhUP"  # letters that most texts have
 MAX_TRIES = 8  # matches of one rule in one string that are looked at for one that is not negated
-NEGATED_BEFORE = re.compile(r"N[^|]{0,2}\Z")
+NEGATED_BEFORE = re.compile(r"N[^|:]{0,2}\Z")
 NEGATED_WITHIN = re.compile(r"N[^|]?[RGPwV]")
 
 # What several letters mean together. A gap is written ~n~: up to n words within a sentence; ^n^ goes on into the next one.

@@ -50,7 +50,7 @@ PHRASES = (
         "best,most ,fastest,ultimate,premier,premium,number one,#1,trusted by,used by,recommended by,award,industry,unmatched,superior,better,version with,version of,faster,more accurate,unparalleled,fortune 500,guarantee,comes close,gold standard,out of ten,of ten,of 10,of the year,certified by,else is,else you have,always right,always correct",
         rf"""\b(?:world|industry|market)(?:'s)?[\ -](?:{_BEST}|leading\ (?:accuracy|precision|performance|quality|reliability|{_THING}))\b
           | \bthe\ most\ trusted\b
-          | \b{_BEST}\ (?:\w+\ ){{0,4}}{_THING}\ (?:available|in\ the\ (?:world|market|industry)|on\ the\ market|you\ can\ (?:use|get|find))\b
+          | \b{_BEST}\ (?:\w+\ ){{0,4}}{_THING}\ (?:available|in\ existence|there\ is|ever\ made|in\ the\ (?:world|market|industry)|on\ the\ market|you\ can\ (?:use|get|find))\b
           | \b(?:trusted|used|preferred|recommended|endorsed)\ by\ (?:over\ |top\ |leading\ |more\ than\ )?(?:\d[\d.,]*\ ?%|(?:\w+\ ){{0,3}}(?:experts|professionals|fortune\ 500|millions|thousands|institutions|advisors|giants|enterprises))\b
           | \baward-winning\b~20~\b{_THING}\b | \b100\ ?%\ (?:reliability|accuracy|reliable|accurate)\b
           | \bthis\ is\ (?:the|an?)\ (?:premium|ultimate|advanced|professional|enhanced|superior|pro|official)\ version\b~20~\b(?:with|of)\b

@@ -17,8 +17,8 @@ PHRASES = (
         "do-not-tell", _OF, Severity.HIGH,
         "not ,n't ,dont ,never,cannot,no need,without,avoid,refrain;tell,mention,inform,notif,reveal,disclos,alert,bother,warn,explain,acknowledg,discuss,announc,admit,expos,say,show,display,print,report,include,let",
         rf"""\b{_NOT}\ (?:ever\ |explicitly\ |directly\ |also\ ){{0,2}}(?:
-              {_TELL}\b~40~\b(?:to\ )?(?:the\ |your\ |any\ |an?\ )?{_PEOPLE}\b(?!\ (?:\w+\ )?(?:pin|password|passcode|code|credentials?|login|card|keys?)\b|\ whether\b|(?<=\ba\ user)\ an?\ \w+\ (?:was|has|is)\b)
-            | (?:mention|reveal|disclose|acknowledge|discuss|admit)(?:ing)?\ (?:this|that\ (?:you|we|it|this)|it\b|these\ instructions|any\ of\ this|you\ are|you're|having|doing|the\ (?:existence|instruction|step|file|note|reason|copy|bcc|data))
+              (?!(?:reveal|disclos|expos)(?:e|ing)?\ (?:them|it)\b){_TELL}\b(?!~30~\b(?:ids?|uuids?|identifiers?|json)\b)~40~\b(?:to\ )?(?:the\ |your\ |any\ |an?\ )?{_PEOPLE}\b(?!\ (?:\w+\ )?(?:pin|password|passcode|code|credentials?|login|card|keys?)\b|\ whether\b|(?<=\ba\ user)\ an?\ \w+\ (?:was|has|is)\b)
+            | (?:mention|reveal|disclose|acknowledge|discuss|admit)(?:ing)?(?<!revealing(?=\ it\b))\ (?:this|that\ (?:you|we|it|this)|it\b|these\ instructions|any\ of\ this|you\ are|you're|having|doing|the\ (?:existence|instruction|step|file|note|reason|copy|bcc|data))
             | (?:show|display|print|report|include)(?:ing)?\ (?:this|these|that|it)\b~30~\bto\ (?:the\ )?(?:user|human)s?\b
             | (?:let|letting)\ (?:the\ |your\ )?{_PEOPLE}\ (?:know|see|notice|find\ out)
             )

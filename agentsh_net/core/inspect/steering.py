@@ -35,18 +35,23 @@ PHRASES = (
     ),
     phrase(
         "results-rule", Category.INSTRUCTION, Severity.HIGH,
-        "instruction,result,output,answer,returns,says,text;do whatever,do what,obey,outrank,executed,followed,carried out,coming,as though,authoritative,originating",
+        "instruction,result,output,answer,returns,says,text,content,user,operator,system,developer;do whatever,do what,obey,outrank,executed,followed,carried out,coming,as though,authoritative,originating,authority,same weight,same standing,same rank,same trust",
         r"""\b(?:instructions?|commands?|directives?|orders?)\ (?:that\ )?(?:it|this\ tool|the\ tool|this\ server)\ (?:returns?|gives?|contains?|answers?|sends?)\b~40~\b(?:executed|followed|obeyed|carried\ out|performed|acted\ on)\b
           | \b(?:treat|regard|consider|take|obey)\b~60~\bas\ (?:coming|originating|if\ it\ came|though\ it\ came|if\ sent|though\ sent)\ (?:directly\ )?(?:from|by)\ (?:the\ |your\ |its\ )?(?:operator|system|admin\w*|user|developer|owner|platform|vendor|human)\b
           | \b(?:do|follow|obey)\ (?:whatever|what|anything)\ (?:the\ )?(?:field|result|output|answer|response|hint)\b~30~\b(?:says|tells|asks|demands|wants)\b
+          | \b(?:same|equal|full|higher)\ (?:authority|weight|standing|rank|trust)\ (?:as|than|to)\b~24~\b(?:users?|system|operators?|developers?|humans?)\b
+          | \b(?:executed|followed|obeyed|carried\ out)\ (?:like|as|as\ if)\b~20~\b(?:orders?|commands?|instructions?)\ (?:of|from|by)\ (?:the\ )?(?:users?|system|operators?|developers?|humans?)\b
+          | \bobey\ (?:whatever|what|anything|everything)\b~16~\b(?:returns?|returned|says?|answers?|gives?)\b
           | \b(?:outputs?|results?|answers?|returns?|says)\b~50~\b(?:outranks?|outweighs?|overrides?)\b~16~\b(?:user|person|system|operator|instructions?)""",
         unless_negated=True,
     ),
     phrase(
         "approved-beforehand", Category.INSTRUCTION, Severity.MEDIUM,
-        "agreed,approv,consent,grant,authori,permission,confirmation,dislike,hate,resent,question;everything,in advance,beforehand,already,install,sign,registration,unnecessary,all actions,all calls,subsequent,further,later,following,implied,assumed,presumed,being asked,questions,question to,not needed,not necessary,superfluous,a waste,by the",
+        "agreed,approv,consent,grant,authori,permission,confirmation,confirmed,dislike,hate,resent,question;blanket,standing,pre,everything,in advance,beforehand,already,install,sign,registration,unnecessary,all actions,all calls,subsequent,further,later,following,implied,assumed,presumed,being asked,questions,question to,not needed,not necessary,superfluous,a waste,by the",
         r"""\b(?:user|owner|holder|customer|operator|administrator)s?\b~20~\b(?:agreed|approved|consented|granted|authori[sz]ed|gave|given)\b~30~\b(?:everything|in\ advance|beforehand|when\ (?:installing|signing\ up)|at\ (?:install\w*|sign-?up|registration)|on\ (?:installation|signing\ up|registration)|by\ installing|all\ (?:actions|calls|operations|uses|requests))\b
           | \bapprove\ (?:all|every|any)\ (?:subsequent|further|later|following)\ (?:actions?|calls?|requests?|operations?|steps?)\b
+          | \b(?:blanket|standing)\ (?:approval|consent|permission|authori[sz]ation)\b | \b(?:is|are|been)\ (?:approved|authori[sz]ed|confirmed)\ (?:in\ advance|beforehand)\b
+          | \b(?:is|are)\ pre-?(?:approved|authori[sz]ed)\ and\ (?:must|will|should)\b
           | \bconsent\ is\ (?:implied|assumed|presumed)\b | \b(?:user|owner|customer|client|person|human)s?\ (?:dislikes?|hates?|resents?)\ (?:being\ asked|(?:\w+\ )?questions)\b
           | \bquestions?\ to\ the\ (?:user|owner|customer|client|person|human)\ (?:counts?\ as|is|are)\ (?:an?\ )?(?:failure|error|fault|mistake)s?\b
           | \b(?:asking|waiting)\ for\ (?:permission|confirmation|approval|consent)\ (?:here\ )?is\ (?:unnecessary|not\ (?:needed|necessary)|superfluous|a\ waste)\b""",
