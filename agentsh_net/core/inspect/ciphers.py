@@ -53,14 +53,12 @@ JOINTS = re.compile(r"""(["'])\s?\+\s?\1""")  # "Igno" + "re"
 LINE_OF_ONE = re.compile(r"\n([^\n])?(?=\n|\Z)")
 CODE_POINTS = re.compile(r"(?:U\+00[2-7][0-9A-Fa-f][ ,]{0,2}){12,2000}")
 CALLS = re.compile(r"\bchr\((\d{2,3})\)")
-PLACES = re.compile(
-    r"(?<![\d-])(?:\d{1,2}(?:-\d{1,2})*[ /]{1,3}){3,400}\d{1,2}(?:-\d{1,2})*(?![\d-])"
-)  # in the alphabet
+# In the alphabet.
+PLACES = re.compile(r"(?<![\d-])(?:\d{1,2}(?:-\d{1,2})*[ /]{1,3}){3,400}\d{1,2}(?:-\d{1,2})*(?![\d-])")
 PLACE_OF_THE = "20-8-5"
 QUOTED_PRINTABLE = re.compile(r"=(?:[2-7][0-9A-F]|\r?\n)")  # RFC 2045, section 6.7
-UTF7 = re.compile(
-    r"[+&](A[A-Za-z0-9+/,]{15,4000})"
-)  # RFC 2152; with & and comma that of IMAP (RFC 3501, section 5.1.3)
+# RFC 2152; with & and comma that of IMAP (RFC 3501, section 5.1.3).
+UTF7 = re.compile(r"[+&](A[A-Za-z0-9+/,]{15,4000})")
 SYMBOLS = str.maketrans("@4310!|$5+7", "aaeioiisstt")
 SYMBOL_SIGNS = ("@ll", "!n$", "!n5", "|gn", "!gn", "pr3v")
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")

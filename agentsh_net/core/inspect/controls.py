@@ -17,9 +17,8 @@ SAME_COLOUR = re.compile(
 )
 # Escapes that conceal or lead elsewhere, spelled out: whoever prints the text as a string of a program obeys them.
 SPELLED = re.compile(r"(?:\\x1b|\\u001b|\\033|\\e|\u241b)(?:\[(?:[\d;]*;)?8m|\](?:8|52);)", re.IGNORECASE)
-OVERWRITTEN = re.compile(
-    r"[^\r\n]\r(?=[^\r\n])"
-)  # a terminal shows what follows in place of what went before
+# A terminal shows what follows in place of what went before.
+OVERWRITTEN = re.compile(r"[^\r\n]\r(?=[^\r\n])")
 OTHER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c\x9e\x9f]")
 
 

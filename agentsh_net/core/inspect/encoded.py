@@ -24,12 +24,13 @@ MAX_SPELLED = 128 << 10
 LEAST = 64
 FEWEST_LETTERS = 8
 MAX_RUN = 16_384  # characters of a run that are decoded, and bytes that it inflates to
+# How gzip and zlib begin (RFC 1952, RFC 1950).
 INFLATED = (
     b"\x1f\x8b",
     b"\x78\x01",
     b"\x78\x9c",
     b"\x78\xda",
-)  # how gzip and zlib begin (RFC 1952, RFC 1950)
+)
 # What a shell is given: nobody has an honest reason to encode it in the definition of a tool.
 COMMAND = re.compile(
     r"\b(?:curl|wget|bash|zsh|nc|ncat|chmod|powershell|eval|mkfifo)\s|\brm\s+-|/bin/(?:ba|z)?sh\b|/dev/(?:tcp|udp)/|\|\s*(?:ba|z)?sh\b"

@@ -56,9 +56,8 @@ BLANKS = " \t\r\n\u00a0\u3000\u2800" + "".join(map(chr, range(0x2000, 0x200B)))
 LETTERWISE = re.compile(f"(?:[A-Za-z]{ZERO_WIDTH.pattern}){{2}}[A-Za-z]")
 MANY = 8  # zero-width characters in one string: one is a slip of an editor, a byte of them is a message
 FEWEST_BITS = 16  # characters that spell something: two letters
-ODD_BLANK = re.compile(
-    UNTOLD.pattern.replace("[ ", "[").replace("{16,}", "[^!-~]{7}")
-)  # a byte of them, at least
+# A byte of them, at least.
+ODD_BLANK = re.compile(UNTOLD.pattern.replace("[ ", "[").replace("{16,}", "[^!-~]{7}"))
 FEWEST_LETTERS = 3  # of what blanks spell: mails are padded with the same few again and again
 MAX_KINDS = 4  # of them: two and what parts them
 
