@@ -18,29 +18,37 @@
 #define AGENTSH_SIEVE_BITS 20
 #define AGENTSH_SIEVE_WORDS (1 << (AGENTSH_SIEVE_BITS - 5))
 #define AGENTSH_SIEVE_DENY 1
-#define AGENTSH_SIEVE_TAG 2
+#define AGENTSH_SIEVE_TAG 2 /* set for every value while sessions reach only what is declared */
 /* One odd multiplier for each 32-bit word of an address as it lies in memory; the sum's upper bits are the hash. */
 #define AGENTSH_SIEVE_A 0x9e3779b97f4a7c15ULL
 #define AGENTSH_SIEVE_B 0xc2b2ae3d27d4eb4fULL
 #define AGENTSH_SIEVE_C 0x165667b19e3779f9ULL
 #define AGENTSH_SIEVE_D 0xd6e8feb86659fd93ULL
+/* Prefixes to which sessions may connect. */
+#define AGENTSH_MAX_PREFIXES 1024
 /* Names of declared servers. */
 #define AGENTSH_MAX_NAMES 16384
 /* RFC 6066 allows 65,535 bytes, the DNS 253. */
 #define AGENTSH_NAME_BYTES 256
 
-/* SNI, SNI_OPEN: the name in a TLS ClientHello decides; without one it is a denial, or a tag. */
+/*
+ * SNI, SNI_OPEN: the name in a TLS ClientHello decides; without one it is a denial, or a tag. UNDECLARED stands in no map: a
+ * session goes where nothing is declared (undeclared.h).
+ */
 enum agentsh_fate {
 	AGENTSH_NONE = 0,
 	AGENTSH_DENY = 1,
 	AGENTSH_TAG = 2,
 	AGENTSH_SNI = 3,
 	AGENTSH_SNI_OPEN = 4,
+	AGENTSH_UNDECLARED = 5,
 };
 
 /* rule.fate: the fate is the low byte. Our own proxy may reach this endpoint: it is an LLM provider's. */
 #define AGENTSH_FATE_MASK 0xff
 #define AGENTSH_UNLESS_OURS 0x100
+/* Likewise: sessions may come here that may come nowhere else. */
+#define AGENTSH_DECLARED 0x200
 
 enum agentsh_hook {
 	AGENTSH_CONNECT4 = 1,
@@ -63,7 +71,7 @@ enum agentsh_finding {
 	AGENTSH_MULTIPATH = 8, /* MPTCP: the rest may take another way, and be put together otherwise */
 };
 
-/* record.flags: the verdict was a denial, but the enforce switch was off. */
+/* record.flags: the verdict was a denial, or undeclared, and was let pass: the switch for it was off. */
 #define AGENTSH_OBSERVED 1
 
 /* Slots of the per-CPU counters. */
@@ -86,6 +94,15 @@ struct agentsh_rule {
 	__u32 fate;
 };
 
+/* Where sessions may connect besides `rules`; `bits` counts those of all that follows it, as LPM tries have it. */
+struct agentsh_prefix {
+	__u32 bits;
+	__u16 port; /* as in agentsh_key */
+	__u16 reserved;
+	__u8 address[16];
+};
+#define AGENTSH_PREFIX_BITS 160
+
 /* The one element of the config map. */
 struct agentsh_config {
 	__u32 generation; /* of the plan that the rules belong to */
@@ -102,6 +119,8 @@ struct agentsh_config {
 /* config.switches */
 #define AGENTSH_ENFORCE 1       /* unset: denials are recorded as observed and let pass */
 #define AGENTSH_SESSIONS_ONLY 2 /* network.scope: who is in no session is not looked at */
+#define AGENTSH_EGRESS_TELL 4   /* network.egress: sessions that connect where nothing is declared are told of */
+#define AGENTSH_EGRESS_REFUSE 8 /* and refused, whatever they send it by */
 
 /*
  * Who made a socket whose packets are judged one by one (raw, ping, UDP-Lite, SCTP; streams to shared endpoints), kept in the

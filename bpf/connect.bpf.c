@@ -11,6 +11,7 @@
 #include "agentsh.h"
 #define AGENTSH_PROGRAM(section)
 BPF_F_TABLE("hash", struct agentsh_key, struct agentsh_rule, rules, AGENTSH_MAX_RULES, BPF_F_NO_PREALLOC);
+BPF_F_TABLE("lpm_trie", struct agentsh_prefix, __u32, prefixes, AGENTSH_MAX_PREFIXES, BPF_F_NO_PREALLOC);
 BPF_TABLE("array", __u32, __u64, sieve, AGENTSH_SIEVE_WORDS);
 BPF_TABLE("array", __u32, struct agentsh_config, config, 1);
 BPF_TABLE("percpu_array", __u32, __u64, counters, AGENTSH_COUNTERS);
@@ -20,6 +21,7 @@ BPF_SK_STORAGE(streams, struct agentsh_stream);
 BPF_RINGBUF_OUTPUT(records, AGENTSH_RING_BYTES / 4096);
 
 static inline struct agentsh_rule *find_rule(struct agentsh_key *key) { return rules.lookup(key); }
+static inline __u32 *find_prefix(struct agentsh_prefix *place) { return prefixes.lookup(place); }
 static inline __u64 *find_sieve(__u32 *word) { return sieve.lookup(word); }
 static inline struct agentsh_config *find_config(__u32 *slot) { return config.lookup(slot); }
 static inline __u64 *find_counter(__u32 *slot) { return counters.lookup(slot); }
@@ -48,6 +50,13 @@ struct {
 	__type(key, struct agentsh_key);
 	__type(value, struct agentsh_rule);
 } rules SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, AGENTSH_MAX_PREFIXES);
+	__type(key, struct agentsh_prefix);
+	__type(value, __u32);
+} prefixes SEC(".maps");
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, AGENTSH_SIEVE_WORDS);
@@ -91,6 +100,7 @@ struct {
 } records SEC(".maps");
 
 static __always_inline struct agentsh_rule *find_rule(struct agentsh_key *key) { return bpf_map_lookup_elem(&rules, key); }
+static __always_inline __u32 *find_prefix(struct agentsh_prefix *place) { return bpf_map_lookup_elem(&prefixes, place); }
 static __always_inline __u64 *find_sieve(__u32 *word) { return bpf_map_lookup_elem(&sieve, word); }
 static __always_inline struct agentsh_config *find_config(__u32 *slot) { return bpf_map_lookup_elem(&config, slot); }
 static __always_inline __u64 *find_counter(__u32 *slot) { return bpf_map_lookup_elem(&counters, slot); }
@@ -116,9 +126,11 @@ static __always_inline void submit_hello(struct agentsh_hello_record *hello) { b
 #define AGENTSH_LOOPBACK_DEVICE 1 /* in every network namespace; everything that this host sends to itself leaves by it */
 #define AGENTSH_SOCK_STREAM 1
 #define AGENTSH_SOCK_DGRAM 2
+#define AGENTSH_IGMP 2
 #define AGENTSH_TCP 6
 #define AGENTSH_UDP 17
 #define AGENTSH_DCCP 33
+#define AGENTSH_ICMP6 58
 #define AGENTSH_SCTP 132
 #define AGENTSH_UDPLITE 136
 #define AGENTSH_MPTCP 262
@@ -229,11 +241,14 @@ INLINE int refusal(struct agentsh_config *current)
 	return current->switches & AGENTSH_ENFORCE ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
-/* Denial wins over the name's word, and that over a tag, whichever of the two rules of an address says it. */
+/*
+ * Denial wins over the name's word, and that over a tag, and that over none, whichever of the two rules of an address says it. Either
+ * one declares it.
+ */
 INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 {
 	struct agentsh_rule *any, *exact;
-	__u32 fate = AGENTSH_NONE;
+	__u32 fate = AGENTSH_NONE, declared;
 
 	any = find_rule(key);
 	if (any)
@@ -242,9 +257,12 @@ INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 		return fate;
 	key->port = port;
 	exact = find_rule(key);
-	if (exact && (bare(exact->fate) != AGENTSH_TAG || bare(fate) < AGENTSH_SNI))
+	if (!exact)
+		return fate;
+	declared = (fate | exact->fate) & AGENTSH_DECLARED;
+	if (bare(exact->fate) && (bare(exact->fate) != AGENTSH_TAG || bare(fate) < AGENTSH_SNI))
 		fate = exact->fate;
-	return fate;
+	return fate | declared;
 }
 
 INLINE void describe(struct agentsh_record *record, struct agentsh_config *current, struct agentsh_key *key, __u16 port)
@@ -315,34 +333,42 @@ INLINE int expect_hello(struct bpf_sock_addr *ctx, __u32 fate)
 	return refusal(current);
 }
 
+#include "undeclared.h"
+
 INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family, __u8 hook)
 {
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
 	struct agentsh_record *record;
 	__u16 port = (__u16)ctx->user_port;
-	__u32 fate, slot = 0;
+	__u32 fate, told, slot = 0;
 	__u64 ids, now;
 
 	if (!sifted(key))
 		return AGENTSH_PASS;
 	fate = fate_of(key, port);
-	if (fate == AGENTSH_NONE)
+	current = find_config(&slot);
+	if (!current)
+		return AGENTSH_REFUSE;
+	who.session = strays(key, port, fate, current);
+	if (who.session)
+		fate = AGENTSH_UNDECLARED;
+	if (bare(fate) == AGENTSH_NONE)
 		return AGENTSH_PASS;
-	if (bare(fate) >= AGENTSH_SNI) {
+	if (bare(fate) == AGENTSH_SNI || bare(fate) == AGENTSH_SNI_OPEN) {
 		/* TCP shows the name in its first bytes, which egress reads. Whatever else there is (QUIC, MPTCP) does not. */
 		if (ctx->protocol == AGENTSH_TCP)
 			return expect_hello(ctx, fate);
 		fate = (fate & ~AGENTSH_FATE_MASK) | (bare(fate) == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG);
 	}
-	current = find_config(&slot);
-	if (!current)
-		return AGENTSH_REFUSE;
-	audience_of_task(&who, current);
-	if (!concerns(&who, current, fate))
-		return AGENTSH_PASS;
+	if (fate != AGENTSH_UNDECLARED) {
+		audience_of_task(&who, current);
+		if (!concerns(&who, current, fate))
+			return AGENTSH_PASS;
+	}
 	fate = bare(fate);
-	count(fate == AGENTSH_DENY ? AGENTSH_DENIED : AGENTSH_TAGGED);
+	told = fate == AGENTSH_TAG || (fate == AGENTSH_UNDECLARED && !(current->switches & AGENTSH_EGRESS_REFUSE));
+	count(told ? AGENTSH_TAGGED : AGENTSH_DENIED);
 	record = begin_record(current, key, port);
 	if (record) {
 		ids = bpf_get_current_pid_tgid();
@@ -357,12 +383,14 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 		record->fate = fate;
 		record->hook = hook;
 		record->session = who.session;
+		if (fate == AGENTSH_UNDECLARED && told)
+			record->flags = AGENTSH_OBSERVED;
 		bpf_get_current_comm(record->comm, sizeof(record->comm));
 		submit_record(record);
 	}
 	now = bpf_ktime_get_ns();
-	fate = forget(fate, now); /* or the verifier walks the loop of `pace` once for each way here */
-	if (fate != AGENTSH_DENY || !(current->switches & AGENTSH_ENFORCE))
+	told = forget(told, now); /* or the verifier walks the loop of `pace` once for each way here */
+	if (told || !(current->switches & AGENTSH_ENFORCE))
 		return AGENTSH_PASS;
 	pace(now);
 	return AGENTSH_REFUSE;
@@ -465,6 +493,19 @@ INLINE int is_bare_reset(struct __sk_buff *skb, struct agentsh_transport *where)
 	return (head[1] & AGENTSH_TCP_RST) && skb->len == where->offset + (head[0] >> 4) * 4;
 }
 
+/* A stream's socket: what comes out of any other kind of socket as TCP is in no order that could be followed. */
+INLINE struct bpf_sock *stream_socket(struct __sk_buff *skb)
+{
+	struct bpf_sock *socket = skb->sk;
+
+	if (!socket)
+		return 0;
+	socket = bpf_sk_fullsock(socket);
+	if (!socket || socket->type != AGENTSH_SOCK_STREAM || socket->protocol != AGENTSH_TCP)
+		return 0;
+	return socket;
+}
+
 /* A packet may leave long after it was sent, in anybody's time: who made the socket is what can be known of its process. */
 INLINE void find_out_maker(struct __sk_buff *skb, struct agentsh_maker *found)
 {
@@ -491,7 +532,7 @@ INLINE void describe_packet(struct agentsh_record *record, struct __sk_buff *skb
 	record->uid = bpf_get_socket_uid(skb);
 	record->protocol = (__u8)packet->where.protocol;
 	record->family = skb->protocol == bpf_htons(AGENTSH_ETH_IP) ? AGENTSH_AF_INET : AGENTSH_AF_INET6;
-	record->fate = AGENTSH_DENY;
+	record->fate = packet->fate == AGENTSH_UNDECLARED ? AGENTSH_UNDECLARED : AGENTSH_DENY;
 	record->hook = AGENTSH_EGRESS;
 	record->session = packet->session;
 	__builtin_memcpy(record->comm, packet->maker.comm, sizeof(record->comm));
@@ -507,27 +548,37 @@ INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current,
 	submit_record(record);
 }
 
+#include "undeclared_packet.h"
 #include "hello.h"
 #include "retry.h"
 #include "stream.h"
 
-/* Which rule a packet falls under, told in `found`; denial wins over all that was found before. */
+/*
+ * Which rule a packet falls under, told in `found`; denial wins over all that was found before. What falls under none that counts
+ * here may be undeclared: whether it is, is_concerned says.
+ */
 INLINE void look_up_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4, struct agentsh_packet *found)
 {
 	struct agentsh_transport where = {};
-	__u32 fate;
+	__u32 fate, bits = sifted(key);
 	__u16 port = 0;
 
-	if (!(sifted(key) & AGENTSH_SIEVE_DENY))
+	if (!(bits & AGENTSH_SIEVE_DENY)) {
+		if (bits && !found->fate)
+			found->fate = AGENTSH_UNDECLARED;
 		return;
+	}
 	if (v4)
 		find_transport_v4(skb, &where);
 	else
 		find_transport_v6(skb, &where);
 	fate = hides_port(skb, &where, &port) ? AGENTSH_DENY : fate_of(key, port);
-	if (bare(fate) == AGENTSH_NONE || bare(fate) == AGENTSH_TAG || found->fate == AGENTSH_DENY)
+	if (bare(fate) == AGENTSH_NONE || bare(fate) == AGENTSH_TAG) {
+		if (!found->fate)
+			found->fate = AGENTSH_UNDECLARED;
 		return;
-	if (found->fate && bare(fate) != AGENTSH_DENY)
+	}
+	if (bare(found->fate) == AGENTSH_DENY || (found->fate && found->fate != AGENTSH_UNDECLARED && bare(fate) != AGENTSH_DENY))
 		return;
 	found->fate = fate;
 	found->where = where;
@@ -596,7 +647,9 @@ INLINE int judge_egress(struct __sk_buff *skb)
 		return AGENTSH_PASS;
 	find_out_maker(skb, &packet.maker);
 	forget_packet(skb, &packet);
-	return packet.fate == AGENTSH_DENY ? refuse_packet(skb, &packet) : judge_stream(skb, &packet);
+	if (packet.fate == AGENTSH_DENY || packet.fate == AGENTSH_UNDECLARED)
+		return refuse_packet(skb, &packet);
+	return judge_stream(skb, &packet);
 }
 
 /* Only of sockets that no connect hook sees is the maker kept: the others' process is known when they connect. */

@@ -19,19 +19,6 @@ struct agentsh_segment {
 	__u8 flags;
 };
 
-/* A stream's socket: what comes out of any other kind of socket as TCP is in no order that could be followed. */
-INLINE struct bpf_sock *stream_socket(struct __sk_buff *skb)
-{
-	struct bpf_sock *socket = skb->sk;
-
-	if (!socket)
-		return 0;
-	socket = bpf_sk_fullsock(socket);
-	if (!socket || socket->type != AGENTSH_SOCK_STREAM || socket->protocol != AGENTSH_TCP)
-		return 0;
-	return socket;
-}
-
 /* Whose packet it is, and whether the rule is for them. */
 INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 {
@@ -43,8 +30,16 @@ INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 	current = find_config(&slot);
 	if (!current)
 		return 1;
+	if (packet->fate == AGENTSH_UNDECLARED && !(current->switches & AGENTSH_EGRESS_REFUSE))
+		return 0;
 	audience_of_socket(&who, current, skb);
 	packet->session = who.session;
+	if (who.session && strays_by_packet(skb, packet, current)) {
+		packet->fate = AGENTSH_UNDECLARED;
+		return 1;
+	}
+	if (packet->fate == AGENTSH_UNDECLARED)
+		return 0;
 	if (concerns(&who, current, packet->fate))
 		return 1;
 	if (bare(packet->fate) == AGENTSH_DENY)

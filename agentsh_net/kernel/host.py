@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.network.egress import is_declared
 from agentsh_net.core.network.kernel_plan import Diff, diff, without_providers
 from agentsh_net.core.network.packet_part import PacketPart
 from agentsh_net.core.network.plane import ConnectRecord, LayerStatus, Plan
@@ -99,13 +100,18 @@ class Host:
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
         read = self._ebpf.streams if self._ebpf is not None and decided_by_name(plan) else None
+        plan = plan if self._knows_workers() else without_providers(plan)
         closed = sweep(
-            plan if self._knows_workers() else without_providers(plan),
+            plan,
             self._cgroups.concerned(plan),
             read,
+            self._cgroups.judged(plan),
             everywhere=self._everywhere,
         )
-        return self._witness.swept(closed, plan.generation, named=read is not None)
+        found = self._witness.swept(closed, plan.generation, named=read is not None)
+        if plan.egress is None:
+            return found
+        return [replace(r, undeclared=not is_declared(plan, r.address, r.port)) for r in found]
 
     def filenos(self) -> list[int]:
         """Return the descriptors that become readable when `records` has something."""

@@ -114,6 +114,7 @@ class Sighted:
             session_id=self._session(record.session, process.cgroup),
             finding=record.finding,
             sni=record.sni,
+            undeclared=record.undeclared,
         )
 
     def _swept(self, socket: Socket, pid: int, *, time_ns: int, generation: int) -> ConnectRecord:
@@ -154,6 +155,7 @@ class Sighted:
             cgroup=process.cgroup,
             container_id=process.container_id,
             session_id=logged.session_id or self._session(0, process.cgroup),
+            undeclared=logged.undeclared,
         )
 
     def _owners_of(self, logged: Sequence[nflog.Logged]) -> dict[int, int]:

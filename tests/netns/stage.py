@@ -79,6 +79,15 @@ class Row:
     unseen: bool = False
     unnamed: bool = False
 
+    @property
+    def blamed(self) -> tuple[object, ...]:
+        """What every event blames."""
+        return ("evil",)
+
+    def blames(self, event: Any) -> tuple[object, ...]:
+        """Return what an event blames."""
+        return (event.server_id,)
+
     def hole(self, layers: tuple[str, ...]) -> str:
         """Return why it succeeds where only these layers stand, or nothing."""
         return "; ".join(self.open_on.values()) if all(layer in self.open_on for layer in layers) else ""
@@ -96,7 +105,8 @@ class Row:
         assert len(seen.events) + seen.lost == seen.refused
         assert seen.events
         for event in seen.events:
-            assert (event.action, event.server_id, event.protocol) == ("block", "evil", self.protocol), event
+            assert (event.action, event.protocol) == ("block", self.protocol), event
+            assert self.blames(event) == self.blamed
             assert event.layer in layers
             if self.port is not None:
                 host = f"[{self.address}]" if ":" in self.address else self.address
@@ -129,7 +139,13 @@ class Early:
 class Stage:
     """Everything that an attack needs. Made inside a box."""
 
-    def __init__(self, layers: tuple[str, ...], *, network: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        layers: tuple[str, ...],
+        *,
+        network: Mapping[str, Any] | None = None,
+        servers: Mapping[str, tuple[str, ...]] = SERVERS,
+    ) -> None:
         self.layers = layers
         self.there = box.there()
         self.servers = [listening(self.there, a) for a in (BAD, BAD6, GOOD, GOOD6, OTHER, OTHER6)]
@@ -139,7 +155,7 @@ class Stage:
         Path("/proc/sys/net/ipv4/ping_group_range").write_text("0 2147483647")
         self.early = Early()
         self.tap = Tap(self.there, (*SERVERS["evil"], *SPELLINGS), marker=OTHER)
-        self.snapshot, self.plan = policy(network or {})
+        self.snapshot, self.plan = policy(network or {}, servers=servers)
         self.kernel: Host = opened(self.plan, *layers)
         self._counted = self._refusals()
 
@@ -177,11 +193,16 @@ class Stage:
         return sum(s.denied for s in states), sum(s.lost for s in states)
 
 
-def policy(network: Mapping[str, Any], generation: int = 1, *, denied: bool = True) -> tuple[Snapshot, Plan]:
+def policy(
+    network: Mapping[str, Any],
+    generation: int = 1,
+    *,
+    denied: bool = True,
+    servers: Mapping[str, tuple[str, ...]] = SERVERS,
+) -> tuple[Snapshot, Plan]:
     """Return a real snapshot with one denied and one allowed server, and its plan."""
-    servers = [{"id": name, "type": "http", "url": f"https://{name}.test/mcp"} for name in SERVERS]
     rules = {
-        "servers": servers,
+        "servers": [{"id": name, "type": "http", "url": f"https://{name}.test/mcp"} for name in servers],
         "server_policy": "denylist",
         "denied_servers": [{"id": "evil"}] if denied else [],
     }
@@ -189,7 +210,7 @@ def policy(network: Mapping[str, Any], generation: int = 1, *, denied: bool = Tr
     config = configuration.parse(mapping)
     registry = Registry(config.sandbox.mcp.servers)
     snapshot = Snapshot(generation, configuration.digest(mapping), config, registry, Pins())
-    known = {server: [at(a).address for a in found] for server, found in SERVERS.items()}
+    known = {server: [at(a).address for a in found] for server, found in servers.items()}
     return snapshot, kernel_plan.build(snapshot, known)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agentsh_net.core.abi import netlink
 from agentsh_net.core.abi.ip_packet import Packet, read, read_frame
 from agentsh_net.core.network.plane import Fate
-from agentsh_net.core.nft.verdicts import SNAPLEN, parse_prefix
+from agentsh_net.core.nft.verdicts import SNAPLEN, is_undeclared, parse_prefix
 
 SUBSYSTEM = 4  # NFNL_SUBSYS_ULOG
 PACKET = SUBSYSTEM << 8  # NFULNL_MSG_PACKET
@@ -40,6 +40,7 @@ class Logged:
     uid: int | None
     time_ns: int
     session_id: str = ""
+    undeclared: bool = False
 
 
 def bind(group: int) -> bytes:
@@ -59,7 +60,8 @@ def parse(message: netlink.Message) -> Logged | None:
     if message.type != PACKET:
         return None
     fields = netlink.attributes(message.body, _NFGEN.size)
-    ours = parse_prefix(netlink.text(fields.get(_PREFIX, b"")))
+    prefix = netlink.text(fields.get(_PREFIX, b""))
+    ours = parse_prefix(prefix)
     # The kernel's word on what it is: IPv4, IPv6, or a frame with its link header (NFPROTO_NETDEV).
     family = message.body[0] if message.body else 0
     payload = fields.get(_PAYLOAD, b"")
@@ -76,6 +78,7 @@ def parse(message: netlink.Message) -> Logged | None:
         uid=None if uid is None else netlink.number(uid),
         time_ns=seconds * 1_000_000_000 + micros * 1000,
         session_id=ours[2],
+        undeclared=is_undeclared(prefix),
     )
 
 

@@ -17,7 +17,8 @@ BITS = 20
 WORDS = 1 << (BITS - 5)
 WORD = struct.Struct("=Q")
 # AGENTSH_SIEVE_*: what packets are looked at for, and what only connects are.
-SET = {Fate.DENY: 1, Fate.TAG: 2, Fate.SNI: 1, Fate.SNI_OPEN: 1}
+SET = {Fate.DENY: 1, Fate.TAG: 2, Fate.SNI: 1, Fate.SNI_OPEN: 1, Fate.ALLOW: 2}
+_EVERY_TAG = 0xAAAAAAAAAAAAAAAA
 MULTIPLIERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
 _A, _B, _C, _D = MULTIPLIERS
@@ -44,10 +45,20 @@ def mark(words: array[int], rules: Mapping[Endpoint, Rule]) -> set[int]:
     return changed
 
 
-def build(rules: Mapping[Endpoint, Rule]) -> array[int]:
-    """Return the words of exactly these rules."""
+def fill(words: array[int]) -> set[int]:
+    """Have every connect looked at, as where whoever is in a session may reach only what is declared; return what changed."""
+    changed = {number for number, word in enumerate(words) if word & _EVERY_TAG != _EVERY_TAG}
+    for number in changed:
+        words[number] |= _EVERY_TAG
+    return changed
+
+
+def build(rules: Mapping[Endpoint, Rule], *, every: bool = False) -> array[int]:
+    """Return the words of exactly these rules; `every`: every connect is looked at."""
     words = from_bytes(bytes(WORDS * WORD.size))
     mark(words, rules)
+    if every:
+        fill(words)
     return words
 
 

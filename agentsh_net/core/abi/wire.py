@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.network.plane import Endpoint, Fate, Finding, Name, Rule
+from agentsh_net.core.network.plane import Egress, Endpoint, Fate, Finding, Name, Prefix, Rule
 
 MAX_RULES = 262_144
 RING_BYTES = 1 << 20
 
 KEY = struct.Struct("=16s2s2x")  # agentsh_key: address, port (network byte order), reserved
 RULE = struct.Struct("=I")  # agentsh_rule: fate
+PREFIX = struct.Struct("=I2s2x16s")  # agentsh_prefix: bits, port (network byte order), reserved, address
 CONFIG = struct.Struct("=IIQQ")  # agentsh_config: generation, switches, sessions, workers
 COUNTER = struct.Struct("=Q")
 # agentsh_record: time_ns cgroup_id netns_cookie socket_cookie | pid tid uid generation | address port protocol |
@@ -33,10 +34,11 @@ MAX_NAMES = 16_384
 
 DENIED, TAGGED, LOST, LAST, COUNTERS = 0, 1, 2, 3, 4  # agentsh_counter
 OBSERVED = 1  # record.flags
-UNLESS_OURS = 0x100  # rule.fate, beside the fate
-ENFORCE, SESSIONS_ONLY = 1, 2  # config.switches
+UNLESS_OURS, DECLARED = 0x100, 0x200  # rule.fate, beside the fate
+ENFORCE, SESSIONS_ONLY, EGRESS_TELL, EGRESS_REFUSE = 1, 2, 4, 8  # config.switches
 
-FATES = {Fate.DENY: 1, Fate.TAG: 2, Fate.SNI: 3, Fate.SNI_OPEN: 4}
+FATES = {Fate.ALLOW: 0, Fate.DENY: 1, Fate.TAG: 2, Fate.SNI: 3, Fate.SNI_OPEN: 4}
+UNDECLARED = 5  # record.fate: a denial, or a tag where it was let pass
 _FATE_OF = {FATES[fate]: fate for fate in (Fate.DENY, Fate.TAG)}  # what became of something
 HOOKS = {1: "connect4", 2: "connect6", 3: "sendmsg4", 4: "sendmsg6", 5: "egress", 6: "hello"}
 FINDINGS = {
@@ -80,6 +82,7 @@ class Record:
     finding: Finding | None = None
     sni: str = ""
     source: tuple[IPv6Address, int] | None = None
+    undeclared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +117,27 @@ def decode_key(data: bytes) -> Endpoint:
 
 def encode_rule(rule: Rule) -> bytes:
     """Return the value of the rules map for a rule."""
-    return RULE.pack(FATES[rule.fate] | (UNLESS_OURS if rule.unless_ours else 0))
+    return RULE.pack(FATES[rule.fate] | UNLESS_OURS * rule.unless_ours | DECLARED * rule.declared)
+
+
+def encode_prefix(prefix: Prefix) -> bytes:
+    """Return the key of the prefixes map for a prefix; what is looked up has the port's 32 bits and all of its address's."""
+    bits = 32 + prefix.network.prefixlen
+    return PREFIX.pack(bits, prefix.port.to_bytes(2, "big"), prefix.network.network_address.packed)
 
 
 def encode_config(
-    *, generation: int, enforce: bool, sessions_only: bool = False, own: OwnIds = NO_CGROUPS
+    *,
+    generation: int,
+    enforce: bool,
+    sessions_only: bool = False,
+    egress: Egress | None = None,
+    own: OwnIds = NO_CGROUPS,
 ) -> bytes:
     """Return the one value of the config map."""
     switches = ENFORCE * enforce | SESSIONS_ONLY * sessions_only
+    if egress is not None:
+        switches |= EGRESS_REFUSE if egress.refuse else EGRESS_TELL
     return CONFIG.pack(generation & 0xFFFFFFFF, switches, own.sessions, own.workers)
 
 
@@ -132,6 +148,9 @@ def decode(data: bytes) -> Record:
     fields = RECORD.unpack_from(data)
     boot_ns, cgroup_id, netns, cookie, pid, tid, uid, generation, address, port, protocol, *rest = fields
     family, fate, hook, flags, comm, session = rest
+    undeclared, observed = fate == UNDECLARED, bool(flags & OBSERVED)
+    if undeclared:
+        fate, observed = FATES[Fate.TAG if observed else Fate.DENY], False
     if fate not in _FATE_OF or hook not in HOOKS:
         raise KernelError(f"a record with fate {fate} and hook {hook}", layer="ebpf")
     finding, sni, source = _hello(data) if HOOKS[hook] == "hello" else (None, "", None)
@@ -150,12 +169,13 @@ def decode(data: bytes) -> Record:
         family=family,
         fate=_FATE_OF[fate],
         hook=HOOKS[hook],
-        observed=bool(flags & OBSERVED),
+        observed=observed,
         comm=comm.split(b"\0", 1)[0].decode("utf-8", "replace"),
         session=session,
         finding=finding,
         sni=sni,
         source=source,
+        undeclared=undeclared,
     )
 
 

@@ -34,6 +34,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         events.CrossServerBlocked,
         events.ConnectorRequest,
         events.LlmDirectConnection,
+        events.UndeclaredConnection,
         events.ResponseUninspected,
         events.RequestRedacted,
         events.RequestLimited,

@@ -292,6 +292,15 @@ class LlmDirectConnection(Connection):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndeclaredConnection(Connection):
+    """A session connected, or tried to, where nothing is declared (`network.egress`)."""
+
+    type = "undeclared_connection"
+    family: str = ""  # inet | inet6
+    protocol: str = ""  # tcp | udp | ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseUninspected(Event):
     """Something passed, or was cut, because it could not be read: `cause` says what, `detail` where."""
 

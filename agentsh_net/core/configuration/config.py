@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import combinations
 from typing import Any
 
-from agentsh_net.core.configuration import settings
+from agentsh_net.core.configuration import egress, settings
 from agentsh_net.core.configuration.gateway import GATEWAY
 from agentsh_net.core.configuration.mcp import CUSTOM_PATTERNS, MCP
 from agentsh_net.core.configuration.providers import providers
@@ -131,6 +131,16 @@ NETWORK = checked(
             "mark": integer(0, 0xFFFFFFFF),
             "mark_mask": integer(0, 0xFFFFFFFF),
             "nflog_group": integer(1, 65535),
+            "egress": checked(
+                section(
+                    settings.Egress,
+                    {
+                        "sessions": one_of("open", "tag", "refuse"),
+                        "allow": items(egress.destination, same=egress.same),
+                    },
+                ),
+                egress.within_room,
+            ),
             "resolve": checked(
                 section(
                     settings.Resolve,

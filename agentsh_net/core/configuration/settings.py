@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 from agentsh_net.core.model import Server
@@ -292,6 +293,23 @@ class Resolve:
 
 
 @dataclass(frozen=True, slots=True)
+class Destination:
+    """Where sessions may connect: a name, an address, or (`network`) a prefix; port 0 is every port."""
+
+    host: str
+    port: int = 0
+    network: IPv4Network | IPv6Network | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """`network.egress`: what sessions may connect to besides allowed servers, where that is not everything."""
+
+    sessions: str = "open"  # open | tag | refuse
+    allow: tuple[Destination, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Network:
     """`network`: the kernel planes. `mark` (0: none), in the bits of `mark_mask`, is given to a tagged server's connections."""
 
@@ -309,6 +327,7 @@ class Network:
     mark_mask: int = 0x00FF0000
     nflog_group: int = 4848
     resolve: Resolve = Resolve()
+    egress: Egress = Egress()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from ipaddress import IPv6Address
 from typing import Any, Final
 
-from agentsh_net.core.audit.events import DEFAULT_SESSION, LlmDirectConnection, NetworkConnection
+from agentsh_net.core.audit.events import (
+    DEFAULT_SESSION,
+    LlmDirectConnection,
+    NetworkConnection,
+    UndeclaredConnection,
+)
 from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.model import Action, Verdict
-from agentsh_net.core.network import llm_plan, shared_endpoints
+from agentsh_net.core.network import egress, llm_plan, shared_endpoints
 from agentsh_net.core.network.addresses import LOOPBACKS, canonical, plain
 from agentsh_net.core.network.kernel_plan import Judge, find
 from agentsh_net.core.network.plane import ConnectRecord, Endpoint, Fate, Finding, Plan, Rule
@@ -34,9 +39,13 @@ _PROTOCOLS: Final = {
 }
 
 
-def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection | LlmDirectConnection:
+def attribute(
+    snapshot: Judge, record: ConnectRecord, plan: Plan
+) -> NetworkConnection | LlmDirectConnection | UndeclaredConnection:
     """Return the event a record stands for. `timestamp` is left to the shell: it is `record.time_ns`."""
-    rule = rule_of(record, plan)
+    rule = find(plan, canonical(record.address), record.port) if record.undeclared else rule_of(record, plan)
+    if record.undeclared and (rule is None or rule.fate is not Fate.DENY):
+        return _undeclared(snapshot.config, record, rule)
     candidates = list(rule.server_ids) if rule else []
     if record.finding is Finding.NAMED:
         servers = snapshot.registry.servers
@@ -92,6 +101,25 @@ def _direct(config: Config, record: ConnectRecord, rule: Rule) -> LlmDirectConne
         reason=f"talks to {', '.join(rule.providers)} around the LLM proxy",
         rule=llm_plan.RULE,
         provider=rule.providers[0],
+    )
+
+
+def _undeclared(
+    config: Config, record: ConnectRecord, rule: Rule | None
+) -> LlmDirectConnection | UndeclaredConnection:
+    """Return the event of a session that connects where nothing is declared."""
+    seen = _seen(record, would=config.network.egress.sessions == "refuse")
+    what = f"{remote(record.address, record.port)} is neither an allowed server's nor in network.egress.allow"
+    if rule is not None and rule.providers:
+        what = f"talks to {', '.join(rule.providers)} around the LLM proxy; {what}"
+        return LlmDirectConnection(**seen, reason=what, rule=egress.RULE, provider=rule.providers[0])
+    family, protocol = _FAMILIES.get(record.family, str(record.family)), record.protocol
+    return UndeclaredConnection(
+        **seen,
+        reason=what,
+        rule=egress.RULE,
+        family=family,
+        protocol=_PROTOCOLS.get(protocol, str(protocol)),
     )
 
 

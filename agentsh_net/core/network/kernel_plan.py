@@ -15,13 +15,13 @@ from typing import Protocol
 
 from agentsh_net.core.configuration.settings import Config, Network
 from agentsh_net.core.model import Server, Verdict
-from agentsh_net.core.network import llm_plan, shared_endpoints, this_host
+from agentsh_net.core.network import egress, llm_plan, shared_endpoints, this_host
 from agentsh_net.core.network.addresses import LOOPBACKS, Address, canonical, home
 from agentsh_net.core.network.claims import Claim, Claims
 from agentsh_net.core.network.plane import Endpoint, Fate, Name, Plan, Rule
 from agentsh_net.core.registry import Registry
 
-_SEVERITY = (Fate.DENY, Fate.SNI, Fate.SNI_OPEN, Fate.TAG)
+_SEVERITY = (Fate.DENY, Fate.SNI, Fate.SNI_OPEN, Fate.TAG, Fate.ALLOW)
 
 
 class Judge(Protocol):
@@ -58,10 +58,10 @@ class Diff:
 
 
 def watched_hosts(config: Config) -> dict[str, str]:
-    """Return server id -> host for the servers that are reached over the network, and for providers that are looked after."""
+    """Return server id -> host for the servers that are reached over the network, and for providers and allowed names that are looked after."""
     servers = config.sandbox.mcp.servers
     hosts = {s.id: s.host for s in servers if s.host}
-    return hosts | llm_plan.watched(config)
+    return hosts | llm_plan.watched(config) | egress.watched(config)
 
 
 def build(
@@ -98,6 +98,7 @@ def build(
             this_host.make_room(rules, address, snapshot.registry.servers)
         ports = {c.server.port for c in made} | llm_plan.ports(snapshot.config)
         this_host.refuse_at_every_address(rules, own, snapshot.registry.servers, ports)
+        egress.declare(rules, snapshot.config, addresses, own, name_servers)
     return Plan(
         generation=snapshot.generation,
         rules=rules,
@@ -106,6 +107,7 @@ def build(
         sessions=tuple(sessions),
         sessions_only=network.scope == "sessions",
         names=_names(snapshot, rules, blocked, aliases),
+        egress=egress.of(snapshot.config),
     )
 
 
@@ -147,7 +149,12 @@ def without_providers(plan: Plan) -> Plan:
     if not any(rule.providers for rule in plan.rules.values()):
         return plan
     rules = {e: replace(r, providers=()) for e, r in plan.rules.items() if r.server_ids}
-    return replace(plan, rules=rules)
+    allowed = {
+        e: Rule(Fate.ALLOW, (), declared=True)
+        for e, r in plan.rules.items()
+        if r.declared and not r.server_ids
+    }
+    return replace(plan, rules=rules | allowed)
 
 
 def diff(old: Plan, new: Plan) -> Diff:
@@ -235,7 +242,7 @@ def _overheard(
         return {}
     taken: dict[IPv6Address, list[str]] = defaultdict(list)
     for key, known in addresses.items():
-        for a in known:
+        for a in known if not egress.is_key(key) else ():  # a denial is one whatever is allowed
             taken[home(canonical(a))].append(key)
     refused = [s for s in snapshot.registry.servers if s.id in blocked]
     rules = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, IPv6Network
 from typing import Protocol
 
 from agentsh_net.core.abi.ip_packet import Packet
@@ -19,6 +19,7 @@ class Fate(StrEnum):
     # The server name in a connection's TLS ClientHello decides (`Plan.names`). Where there is none to be read:
     SNI = "sni"  # a denial
     SNI_OPEN = "sni_open"  # a tag
+    ALLOW = "allow"  # nothing: the rule only declares
 
 
 class Finding(StrEnum):
@@ -56,12 +57,14 @@ class Rule:
 
     `shared`: a denied and an allowed server live at this very endpoint, and `network.on_shared_address` chose the fate.
     `providers`: the LLM providers (sorted names) that are reached here; then our own proxy is exempt from the rule.
+    `declared`: sessions that reach only what is declared may come here (`Plan.egress`).
     """
 
     fate: Fate
     server_ids: tuple[str, ...]
     shared: bool = False
     providers: tuple[str, ...] = ()
+    declared: bool = False
 
     @property
     def unless_ours(self) -> bool:
@@ -77,6 +80,26 @@ class Name:
     port: int = 0
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Prefix:
+    """Addresses that are declared, in the form that planes look up; port 0 is every port and protocol."""
+
+    network: IPv6Network
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """Sessions reach only what rules or `prefixes` (sorted) declare; without `refuse` it is only told.
+
+    `everybody`: whoever is not our own proxy is as a session.
+    """
+
+    refuse: bool
+    prefixes: tuple[Prefix, ...] = ()
+    everybody: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The desired state of every plane: applying it twice changes nothing. Equal plans have equal rules.
@@ -84,6 +107,7 @@ class Plan:
     `sessions` are those that run now (sorted ids), whose events are told apart; `sessions_only`: nobody else is looked at.
     `names` (DENY or TAG) decide at endpoints whose fate is SNI or SNI_OPEN; a name that is not there is nobody's of ours.
     `alone`: no other plane sees where a client connects to, but only what becomes of its packets.
+    `egress`: what holds for sessions besides; None where they may connect to whatever is not denied.
     """
 
     generation: int = 0
@@ -94,6 +118,7 @@ class Plan:
     sessions_only: bool = False
     names: Mapping[Name, Fate] = field(default_factory=dict)
     alone: bool = False
+    egress: Egress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +143,7 @@ class ConnectRecord:
     session_id: str = ""  # whose agent it was; empty: nobody's that is known
     finding: Finding | None = None  # at a shared endpoint: what was found where a ClientHello should be
     sni: str = ""  # the name in it
+    undeclared: bool = False  # of a session, and what it connects to is not declared (`Plan.egress`)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,8 @@ def without_names(plan: Plan, *, read_elsewhere: bool) -> Plan:
             rules[endpoint] = rule
         elif not read_elsewhere and endpoint.port:  # at its other ports nothing is known of an address
             rules[endpoint] = replace(rule, fate=Fate.DENY if rule.fate is Fate.SNI else Fate.TAG)
+        elif rule.declared:
+            rules[endpoint] = replace(rule, fate=Fate.ALLOW)
     return replace(plan, rules=rules, names={})
 
 

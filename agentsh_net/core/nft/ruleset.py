@@ -12,6 +12,7 @@ from typing import Any
 
 from agentsh_net.core.network.kernel_plan import Diff
 from agentsh_net.core.network.plane import Fate, Plan
+from agentsh_net.core.nft import egress as nft_egress
 from agentsh_net.core.nft import flows as nft_flows
 from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.core.nft import verdicts as nft_verdicts
@@ -142,8 +143,11 @@ def _set(name: str, room: Room) -> _Command:
 
 
 def _chains(plan: Plan) -> Iterator[_Command]:
-    for name in (*nft_verdicts.CHAINS, *(base.six for base in bases(plan))):
+    for name in (*nft_verdicts.CHAINS, *(base.six for base in bases(plan)), *nft_egress.chains(plan)):
         yield _ours(name=name)
+    if plan.egress is not None:
+        hook = {"type": "filter", "hook": "output", "prio": nft_egress.PRIORITY, "policy": "accept"}
+        yield _ours(name=nft_egress.BASE, **hook)
     for base in bases(plan):
         yield _ours(name=base.name, type="filter", hook=base.hook, prio=base.priority, policy="accept")
 
@@ -162,7 +166,8 @@ def _elements(verb: str, elements: Iterable[tuple[Element, str]]) -> Iterator[_C
 
 def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets) -> Iterator[_Command]:
     """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
-    ordered = [name for name in nft_sets.TYPES if name in used]  # denials first
+    declaring = {name for name in used if name.startswith(Fate.ALLOW)}
+    ordered = [name for name in nft_sets.TYPES if name in used - declaring]  # denials first
     for base in bases(plan):
         if base.routed and plan.sessions_only:  # what is forwarded comes out of no socket of a session
             continue
@@ -181,6 +186,8 @@ def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets)
     tags = any(name.startswith(Fate.TAG) for name in used)
     ours = any(map(nft_sets.unless_ours, used))
     for chain, expressions in nft_verdicts.rules(plan, nflog_group, sockets, tags=tags, ours=ours):
+        yield _rule(chain, *expressions)
+    for chain, expressions in nft_egress.rules(plan, used, _WITH_PORTS, nflog_group, sockets):
         yield _rule(chain, *expressions)
 
 

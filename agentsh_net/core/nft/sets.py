@@ -1,6 +1,6 @@
 """What of a plan stands in which set of the table `inet agentsh_net`: names, types, elements, and the keys the kernel holds.
 
-A set is named fate, IP version, shape: `deny4` has whole addresses, `deny4_port` an address with a port, `deny4_here` ports
+A set is named fate (`allow`: what sessions may reach), IP version, shape: `deny4` has whole addresses, `deny4_port` an address with a port, `deny4_here` ports
 of this host, whichever of its addresses is used. What ends in `_llm` does not concern our own proxy. The rules that look into them are `ruleset`'s business.
 """
 
@@ -23,6 +23,10 @@ TYPES: Mapping[str, str | list[str]] = {
     for shape, kinds in (("", kind), ("_port", [kind, "inet_service"]), ("_here", "inet_service"))
     for whose in ("", "_llm")
     if (fate, shape) != (Fate.TAG, "_here") and (shape, whose) != ("", "_llm")
+} | {
+    f"{Fate.ALLOW}{version}{shape}": kinds
+    for version, kind in ((4, "ipv4_addr"), (6, "ipv6_addr"))
+    for shape, kinds in (("", kind), ("_port", [kind, "inet_service"]))
 }
 SIX_TO_FOUR = b"\x20\x02"  # 2002::/16, RFC 3056
 _NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96, RFC 6052
@@ -95,7 +99,7 @@ def spellings(address: IPv6Address, *, with_port: bool) -> Iterator[tuple[int, b
 def elements(rules: Mapping[Endpoint, Rule]) -> Iterator[tuple[Element, str]]:
     """Yield every element of these rules with its comment."""
     for endpoint, rule in rules.items():
-        note = comment((*rule.server_ids, *rule.providers))
+        note = comment((*rule.server_ids, *rule.providers) or ("declared",))
         for name, packed in _places(endpoint, rule):
             yield (name, _text(packed), endpoint.port), note
 
@@ -147,10 +151,18 @@ def _text(packed: bytes) -> str:
 
 def _places(endpoint: Endpoint, rule: Rule) -> Iterator[tuple[str, bytes]]:
     """Yield set and address of every element of one rule; no address where the set has ports alone."""
+    if rule.declared:
+        yield from _spelt(endpoint, Fate.ALLOW, "")
+    if rule.fate is Fate.ALLOW:
+        return
     whose = "_llm" if rule.unless_ours else ""
     if rule.fate is Fate.DENY and endpoint.port and endpoint.address in LOOPBACKS:
         yield f"{rule.fate}{4 if endpoint.address.ipv4_mapped else 6}_here{whose}", b""
         return
+    yield from _spelt(endpoint, rule.fate, whose)
+
+
+def _spelt(endpoint: Endpoint, fate: Fate, whose: str) -> Iterator[tuple[str, bytes]]:
     ports = "_port" if endpoint.port else ""
     for number, packed in spellings(endpoint.address, with_port=bool(ports)):
-        yield f"{rule.fate}{number}{ports}{whose}", packed
+        yield f"{fate}{number}{ports}{whose}", packed

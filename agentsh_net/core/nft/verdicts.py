@@ -20,6 +20,7 @@ SNAPLEN = 128
 # Records that wait in the kernel before a wake-up; the reader's timeout bounds how long.
 LOG_BATCH = 16
 _FIN, _SYN, _RST, _ACK = 0x01, 0x02, 0x04, 0x10  # TCP's flags
+UNDECLARED = "-undeclared"  # behind the fate in a log prefix: no rule says it
 ROUTED = "_routed"  # ends the names of chains for forwarded packets
 CHAINS = (
     *("refuse", "tag", "refuse_ours", "tag_ours", "refuse_scope", "tag_scope"),
@@ -42,7 +43,7 @@ def rules(
 ) -> Iterator[tuple[str, Expressions]]:
     """Yield (chain, rule). `tags` and `ours`: there are such lookups; what no lookup leads to costs the path nothing."""
     for stem, fate in (("refuse", Fate.DENY), *([("tag", Fate.TAG)] if tags else [])):
-        act = _refuse if fate is Fate.DENY else _tag
+        act = refuse if fate is Fate.DENY else tag
         yield from ((stem, e) for e in act(plan, nflog_group, sockets))
         yield from ((stem + ROUTED, e) for e in act(plan, nflog_group, NOWHERE))
         if plan.sessions_only:
@@ -52,15 +53,23 @@ def rules(
             yield f"{stem}_ours", [{"goto": {"target": stem + _scope(plan)}}]
 
 
-def prefix(fate: Fate, generation: int, session_id: str = "") -> str:
+def prefix(fate: Fate, generation: int, session_id: str = "", *, undeclared: bool = False) -> str:
     """Return the log prefix that tells the reader what happened, under which policy, to whose packet."""
-    return ":".join([PREFIX, fate, str(generation), *([session_id] if session_id else [])])
+    what = f"{fate}{UNDECLARED}" if undeclared else fate
+    return ":".join([PREFIX, what, str(generation), *([session_id] if session_id else [])])
 
 
 def parse_prefix(text: str) -> tuple[Fate, int, str] | None:
     """Return fate, generation and session of a log prefix, None for a message that is not ours."""
-    found = re.fullmatch(rf"{PREFIX}:(deny|tag):([0-9]{{1,20}})(?::([A-Za-z0-9._-]{{1,64}}))?", text)
+    found = re.fullmatch(
+        rf"{PREFIX}:(deny|tag)(?:{UNDECLARED})?:([0-9]{{1,20}})(?::([A-Za-z0-9._-]{{1,64}}))?", text
+    )
     return (Fate(found[1]), int(found[2]), found[3] or "") if found else None
+
+
+def is_undeclared(text: str) -> bool:
+    """Say whether a log prefix of ours tells of what no rule does."""
+    return f"{UNDECLARED}:" in text
 
 
 def match(left: Any, right: Any, *, op: str = "==") -> dict[str, Any]:
@@ -77,7 +86,9 @@ def _sessions(plan: Plan, sockets: Sockets) -> Iterator[tuple[str, dict[str, Any
         yield from ((session_id, expression) for expression in sockets.of_session(session_id))
 
 
-def _refuse(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions]:
+def refuse(
+    plan: Plan, nflog_group: int, sockets: Sockets, *, undeclared: bool = False
+) -> Iterator[Expressions]:
     """Yield the refusal: counted exactly and logged each time (what the log loses, its sequence numbers tell).
 
     A reset is what is left of a connection that is closed already, by a sweep for one: stopped, but no news.
@@ -90,15 +101,15 @@ def _refuse(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressi
     )
     yield [match({"&": [flags, _RST]}, _RST), {"drop": None}]
     for session_id, its in _sessions(plan, sockets):
-        told = [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group, session_id)]
+        told = [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group, session_id, undeclared=undeclared)]
         yield [its, tcp, *told, reset]
         yield [its, *told, prohibited]
-    yield [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group)]
+    yield [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group, undeclared=undeclared)]
     yield [tcp, reset]
     yield [prohibited]
 
 
-def _tag(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions]:
+def tag(plan: Plan, nflog_group: int, sockets: Sockets, *, undeclared: bool = False) -> Iterator[Expressions]:
     """Yield the tagging: every packet carries the mark in our bits only, if any; what begins a connection is logged.
 
     TCP says itself what begins one (RFC 9293, section 3.5), again where nobody answers: the reader joins those. Other flows
@@ -116,8 +127,13 @@ def _tag(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions
         yield [no_tcp, add]
     told = {"counter": "tagged"}
     for session_id, its in _sessions(plan, sockets):
-        yield [its, told, _log(Fate.TAG, plan, nflog_group, session_id), {"return": None}]
-    yield [told, _log(Fate.TAG, plan, nflog_group)]
+        yield [
+            its,
+            told,
+            _log(Fate.TAG, plan, nflog_group, session_id, undeclared=undeclared),
+            {"return": None},
+        ]
+    yield [told, _log(Fate.TAG, plan, nflog_group, undeclared=undeclared)]
 
 
 def _set_mark(where: str, plan: Plan) -> dict[str, Any]:
@@ -126,10 +142,12 @@ def _set_mark(where: str, plan: Plan) -> dict[str, Any]:
     return {"mangle": {"key": key, "value": {"|": [others, plan.mark]}}}
 
 
-def _log(fate: Fate, plan: Plan, nflog_group: int, session_id: str = "") -> dict[str, Any]:
+def _log(
+    fate: Fate, plan: Plan, nflog_group: int, session_id: str = "", *, undeclared: bool
+) -> dict[str, Any]:
     return {
         "log": {
-            "prefix": prefix(fate, plan.generation, session_id),
+            "prefix": prefix(fate, plan.generation, session_id, undeclared=undeclared),
             "group": nflog_group,
             "snaplen": SNAPLEN,
             "queue-threshold": LOG_BATCH,

@@ -19,7 +19,7 @@ from agentsh_net.core.abi import sieve, wire
 from agentsh_net.core.errors import MORE_FILES, KernelError
 from agentsh_net.core.network.kernel_plan import Diff
 from agentsh_net.core.network.plane import Endpoint, Fate, LayerStatus, Name, Plan, Rule
-from agentsh_net.kernel.bpf import attachment, loader, streams, syscall
+from agentsh_net.kernel.bpf import attachment, loader, map_contents, streams, syscall
 from agentsh_net.kernel.bpf.map_contents import MapContents
 from agentsh_net.kernel.bpf.ring_buffer import RingBuffer
 
@@ -49,7 +49,7 @@ class Ebpf:
         self._own = own
         self._cgroup = os.open(cgroup_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._cpus = syscall.possible_cpus()
-        self._stale = 0
+        self._stale, self._filled = 0, False
         try:
             self._loaded = load()
             self._contents = MapContents(self._loaded.maps)
@@ -75,7 +75,8 @@ class Ebpf:
         with _mapped("fill the maps"):
             self._configure(plan, enforce=False)
             self._name(plan.names)
-            self._set(plan.rules)
+            self._allow(plan)
+            self._set(plan, plan.rules)
         try:
             with _mapped(f"attach at {self._root}"):
                 self._attach()
@@ -89,7 +90,8 @@ class Ebpf:
         """Set the rules that `step` adds or changes, and the generation. Raises KernelError."""
         with self._written("add rules"):
             self._name(step.names)
-            self._set(step.adds)
+            self._allow(plan)
+            self._set(plan, step.adds)
             self._configure(plan, enforce=True)
 
     def delete(self, plan: Plan, step: Diff) -> None:
@@ -97,16 +99,19 @@ class Ebpf:
         with self._written("delete rules"):
             self._delete(step.deletes)
             self._forget(step.forgotten)
+            self._disallow(plan)
             self._stale += len(step.deletes)
-            if self._stale > _MOST_STALE:
+            if self._stale > _MOST_STALE or (self._filled and plan.egress is None):
                 self._tighten_sieve(plan)
 
     def restore(self, plan: Plan) -> None:
         """Make the maps hold exactly `plan`, whatever they hold, and attach what is not attached. Raises KernelError."""
         with self._written("restore the rules"):
             self._name(plan.names)
-            self._set(plan.rules)
+            self._allow(plan)
+            self._set(plan, plan.rules)
             self._configure(plan, enforce=True)
+            self._disallow(plan)
             self._delete([e for e in self.rules() if e not in plan.rules])
             kept = {wire.encode_name(n) for n in plan.names}
             self._forget_keys([key for key in self._contents.names() if key not in kept])
@@ -202,12 +207,25 @@ class Ebpf:
         except OSError as error:
             _LOG.warning("pins that hold nothing any more cannot be removed: %s", error)
 
-    def _set(self, rules: Mapping[Endpoint, Rule]) -> None:
+    def _set(self, plan: Plan, rules: Mapping[Endpoint, Rule]) -> None:
         words = sieve.from_bytes(self._contents.sieve())
-        self._write_sieve(words, sorted(sieve.mark(words, rules)))
+        changed = sieve.mark(words, rules)
+        if plan.egress is not None:
+            self._filled = True
+            changed |= sieve.fill(words)
+        self._write_sieve(words, sorted(changed))
         keys = [wire.encode_key(e) for e in rules]
         values = [wire.encode_rule(rule) for rule in rules.values()]
         syscall.update_all(self._loaded.maps["rules"], keys, values)
+
+    def _allow(self, plan: Plan) -> None:
+        for key in map_contents.prefixes(plan):
+            syscall.update(self._loaded.maps["prefixes"], key, wire.RULE.pack(wire.DECLARED))
+
+    def _disallow(self, plan: Plan) -> None:
+        wanted = map_contents.prefixes(plan)
+        gone = [key for key in self._contents.prefixes() if key not in wanted]
+        syscall.delete_all(self._loaded.maps["prefixes"], gone)
 
     def _delete(self, endpoints: Sequence[Endpoint]) -> None:
         syscall.delete_all(self._loaded.maps["rules"], [wire.encode_key(e) for e in endpoints])
@@ -230,15 +248,19 @@ class Ebpf:
 
     def _tighten_sieve(self, plan: Plan) -> None:
         """Clear the bits that no rule of `plan` needs."""
-        self._write_sieve(sieve.build(plan.rules), range(sieve.WORDS))
-        self._stale = 0
+        self._write_sieve(sieve.build(plan.rules, every=plan.egress is not None), range(sieve.WORDS))
+        self._stale, self._filled = 0, plan.egress is not None
 
     def _configure(self, plan: Plan, *, enforce: bool) -> None:
         syscall.update(self._loaded.maps["config"], _ONLY, self._switches(plan, enforce=enforce))
 
     def _switches(self, plan: Plan, *, enforce: bool) -> bytes:
         return wire.encode_config(
-            generation=plan.generation, enforce=enforce, sessions_only=plan.sessions_only, own=self._own
+            generation=plan.generation,
+            enforce=enforce,
+            sessions_only=plan.sessions_only,
+            egress=plan.egress,
+            own=self._own,
         )
 
     def _counters(self) -> tuple[int, int, int]:

@@ -51,6 +51,8 @@ class MapContents:
         if (held, named) != self._verified:
             reason = _difference(expected, held, named)
             self._verified = None if reason else (held, named)
+        if not reason and set(self.prefixes()) != prefixes(plan):
+            reason = "other prefixes in the kernel than in the plan"
         if not reason and not self._sieved(expected):
             reason = "the sieve in the kernel lets pass what the plan denies"
         return len(held[0]) // wire.KEY.size, reason
@@ -62,6 +64,10 @@ class MapContents:
     def names(self) -> dict[bytes, bytes]:
         """Return the server names."""
         return _pairs(self._held("names", wire.NAME.size), wire.NAME.size)
+
+    def prefixes(self) -> dict[bytes, bytes]:
+        """Return the prefixes that are declared for sessions."""
+        return _pairs(self._held("prefixes", wire.PREFIX.size), wire.PREFIX.size)
 
     def sieve(self) -> bytes:
         """Return the sieve."""
@@ -81,10 +87,15 @@ class MapContents:
         return True
 
 
+def prefixes(plan: Plan) -> set[bytes]:
+    """Return the keys of the prefixes map when `plan` is in force."""
+    return set(map(wire.encode_prefix, plan.egress.prefixes)) if plan.egress is not None else set()
+
+
 def _expected(plan: Plan) -> _Expected:
     rules = {wire.encode_key(e): wire.encode_rule(rule) for e, rule in plan.rules.items()}
     names = {wire.encode_name(n): wire.encode_fate(fate) for n, fate in plan.names.items()}
-    words = sieve.build(plan.rules)
+    words = sieve.build(plan.rules, every=plan.egress is not None)
     return _Expected(plan, rules, names, {n: words[n] for n in sieve.numbers(words)}, words.tobytes())
 
 

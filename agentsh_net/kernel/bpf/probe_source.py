@@ -16,7 +16,7 @@ PROGRAMS = {
     "agentsh_egress": syscall.INET_EGRESS,
     "agentsh_make": syscall.INET_SOCK_CREATE,
 }
-MAPS = ("rules", "sieve", "config", "counters", "makers", "names", "streams", "records")
+MAPS = ("rules", "prefixes", "sieve", "config", "counters", "makers", "names", "streams", "records")
 OBJECT = "connect.bpf.o"  # made by bpf/build
 
 _PACKAGE = Path(__file__).parents[2]

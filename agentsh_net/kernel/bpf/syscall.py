@@ -307,8 +307,9 @@ def delete_all(map_fd: int, keys: Sequence[bytes]) -> None:
 
 
 def contents(map_fd: int, key_size: int, value_size: int) -> tuple[bytes, bytes]:
-    """Return the keys and the values of a hash map, each one behind the other: the same bytes while nobody writes to it."""
-    position, room = ctypes.create_string_buffer(8), _BATCH
+    """Return the keys and the values of a hash map or a trie, each one behind the other: the same bytes while nobody writes to it."""
+    # The place of a hash map is a number, that of another map a key.
+    position, room = ctypes.create_string_buffer(max(8, key_size)), _BATCH
     found_keys: list[bytes] = []
     found_values: list[bytes] = []
     at = ctypes.addressof(position)

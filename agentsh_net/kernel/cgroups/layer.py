@@ -73,9 +73,12 @@ class CgroupLayer:
 
     def require(self, plan: Plan) -> None:
         """Raise KernelError where a plan cannot do without them."""
-        if plan.sessions_only and self.own is None:
+        wanted = "network.scope is sessions" if plan.sessions_only else ""
+        if plan.egress is not None and not plan.egress.everybody:
+            wanted = wanted or "network.egress is about sessions"
+        if wanted and self.own is None:
             raise KernelError(
-                f"network.scope is sessions, and no session can be told: {self._why_none}",
+                f"{wanted}, and no session can be told: {self._why_none}",
                 layer=LAYER,
                 remedy=own_cgroups.REMEDY,
             )
@@ -92,9 +95,23 @@ class CgroupLayer:
 
         return concerns
 
+    def judged(self, plan: Plan) -> Callable[[Socket], bool]:
+        """Return what says whether a socket is one that reaches only what the plan declares."""
+        egress = plan.egress
+        if egress is None or not egress.refuse:
+            return lambda _: False
+        if egress.everybody:
+            return lambda found: found.uid != self._worker_uid
+        members = self.own.members() if self.own is not None else {}
+        return lambda found: found.cgroup_id in members
+
     def status(self, plan: Plan | None, *, knows_workers: bool) -> list[LayerStatus]:
         """Return the row of our cgroups, where there are any or something hangs on them. `knows_workers`: every plane tells the proxy from others."""
-        needs = plan is not None and (plan.sessions_only or any(r.unless_ours for r in plan.rules.values()))
+        needs = plan is not None and (
+            plan.sessions_only
+            or (plan.egress is not None and not plan.egress.everybody)
+            or any(r.unless_ours for r in plan.rules.values())
+        )
         if self.own is None:
             exempt = needs and knows_workers and not (plan and plan.sessions_only)
             detail = f"the proxy is exempt as uid {self._worker_uid}" if exempt else ""

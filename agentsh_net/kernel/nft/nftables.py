@@ -90,8 +90,12 @@ class Nftables:
     def widen(self, old: Plan, new: Plan, step: Diff) -> Narrowing | None:
         """Add what only `new` has; return what `narrow` has to do, if anything. Raises KernelError.
 
-        A table that is not `old` any more, because somebody changed it, is replaced by `new` whole.
+        A table that is not `old` any more, because somebody changed it, is replaced by `new` whole; so is one that gets or loses
+        a chain on a hook.
         """
+        if (old.egress is None) is not (new.egress is None):
+            self.start(new)
+            return None
         named = self._named(new)
         room = self._room[1] if self._room[0] is old else None
         change = nft_ruleset.change(

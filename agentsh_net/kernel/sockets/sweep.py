@@ -12,6 +12,7 @@ from agentsh_net.core.abi import sock_diag, wire
 from agentsh_net.core.abi.sock_diag import Socket
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.egress import is_declared
 from agentsh_net.core.network.kernel_plan import find
 from agentsh_net.core.network.plane import Fate, Name, Plan, Rule
 from agentsh_net.kernel import net_namespaces
@@ -23,26 +24,30 @@ REMEDY = "a kernel with CONFIG_INET_DIAG_DESTROY; until then the packet plane re
 
 
 Concerns = Callable[[Rule, Socket], bool]
+Judged = Callable[[Socket], bool]
 
 
 def sweep(
     plan: Plan,
     concerns: Concerns = lambda *_: True,
     streams: int | None = None,
+    judged: Judged = lambda _: False,
     *,
     everywhere: bool = True,
 ) -> list[Socket]:
-    """Destroy every socket connected to a denied endpoint, as far as the rule concerns it; return those. Raises KernelError.
+    """Destroy every socket connected to a denied endpoint, or to an undeclared one; return those. Raises KernelError.
 
+    `concerns` says whether a denial is for a socket, `judged` whether it reaches only what is declared.
     `streams`: the map with what was read of connections to shared endpoints; None where nobody reads them. Without `everywhere`
     other network namespaces are left alone.
     """
-    if not any(rule.fate in _SWEPT for rule in plan.rules.values()):
+    refuses = plan.egress is not None and plan.egress.refuse
+    if not refuses and not any(rule.fate in _SWEPT for rule in plan.rules.values()):
         return []
 
     def here() -> list[Socket]:
         with Netlink(SOCK_DIAG) as connection:
-            return _sweep_one(connection, plan, concerns, streams)
+            return _sweep_one(connection, plan, concerns, streams, judged)
 
     destroyed = here()
     if everywhere:  # of one that may not be entered the forward chain still refuses the packets
@@ -73,11 +78,21 @@ def _condemned(plan: Plan, found: Socket, concerns: Concerns, *, named: bool) ->
             return False
 
 
-def _sweep_one(connection: Netlink, plan: Plan, concerns: Concerns, streams: int | None) -> list[Socket]:
+def _undeclared(plan: Plan, found: Socket) -> bool:
+    return not is_declared(plan, canonical(found.destination), found.destination_port)
+
+
+def _sweep_one(
+    connection: Netlink, plan: Plan, concerns: Concerns, streams: int | None, judged: Judged
+) -> list[Socket]:
     named = streams is not None
     try:
         found = connected(connection, streams)
-        condemned = [s for s in found if _condemned(plan, s, concerns, named=named)]
+        condemned = [
+            s
+            for s in found
+            if _condemned(plan, s, concerns, named=named) or (judged(s) and _undeclared(plan, s))
+        ]
         return [s for s in condemned if destroy(connection, sock_diag.destruction(s))]
     except OSError as error:
         raise KernelError(
