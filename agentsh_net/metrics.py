@@ -94,6 +94,8 @@ def _tallied(tally: Tally) -> Iterator[Family]:
         _pairs(tally.calls, ("llm", "shim", "gateway")),
     )
     yield _counter("connections", "Connections to MCP servers that a layer saw.", connections)
+    undeclared = _pairs(tally.undeclared, ("ebpf", "nftables"))
+    yield _counter("undeclared_connections", "Connections of sessions where nothing is declared.", undeclared)
     yield _counter("events_lost", "Events that could not be recorded.", _by("layer", tally.lost))
     yield _counter("dlp_finds", "Finds taken out of requests, by kind.", _by("kind", tally.redactions))
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agentsh_net import __version__
 from agentsh_net.core.configuration.settings import Provider
-from agentsh_net.core.network import llm_plan
+from agentsh_net.core.network import egress, llm_plan
 from agentsh_net.current import Current
 from agentsh_net.daemon_state import DaemonState
 
@@ -39,6 +39,7 @@ async def told(daemon: DaemonState) -> dict[str, Any]:
         "proxy": _proxy(daemon),
         "store": asdict(daemon.writer.status()),
         "metrics": {"listen": daemon.page.url if daemon.page is not None else ""},
+        "egress": _egress(daemon.current),
         "servers": _servers(daemon),
         **daemon.names.status(),
         "sessions": daemon.sessions.ids(),
@@ -96,6 +97,20 @@ def _direct(current: Current) -> list[dict[str, Any]]:
         for name, key in keys.items()
         if key in hosts
     ]
+
+
+def _egress(current: Current) -> dict[str, Any]:
+    """Return what sessions may reach besides allowed servers, where that is not everything."""
+    config = current.snapshot.config
+    if egress.of(config) is None:
+        return {"sessions": "open", "refused": False, "allow": []}
+    allow = [
+        {"host": d.host, "port": d.port or None}
+        | {"addresses": [str(a) for a in egress.addresses_of(d, current.addresses)]}
+        for d in config.network.egress.allow
+    ]
+    chosen = config.network.egress.sessions
+    return {"sessions": chosen, "refused": egress.refuses(config), "allow": allow}
 
 
 def _servers(daemon: DaemonState) -> list[dict[str, Any]]:

@@ -92,7 +92,9 @@ def _wanted(network: Network) -> set[str]:
     layers = set(network.layers) if network.mode != "off" else set()
     if network.scope == "netns":
         layers.discard("ebpf")
-    elif layers and (network.scope == "sessions" or network.llm_direct != "off"):
+    elif layers and (
+        network.scope == "sessions" or network.llm_direct != "off" or network.egress.sessions != "open"
+    ):
         layers.add("cgroups")  # what `exec` needs, and what exempts the proxy
     return {*layers, "store", "proxy", "gateway", "metrics"}
 

@@ -230,7 +230,7 @@ def _pin(row: Row) -> str:
 def detail(row: Row) -> str:
     """Say of any event the one thing that makes it worth a line."""
     match row.get("type"):
-        case "mcp_network_connection" | "llm_direct_connection":
+        case "mcp_network_connection" | "llm_direct_connection" | "undeclared_connection":
             told = f"{row.get('comm') or '?'}[{row.get('pid') or '?'}] -> {row.get('remote_addr')} ({row.get('layer') or row.get('provider')})"
         case "policy_reloaded" | "daemon_started":
             told = f"generation {row.get('generation')}"

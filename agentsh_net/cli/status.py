@@ -135,6 +135,8 @@ def _facts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if proxy.get("gateway"):
         yield "gateway", f"{proxy['gateway']}/mcp/<server-id>"
     yield "store", _store(told.get("store") or {})
+    if (told.get("egress") or {}).get("sessions", "open") != "open":
+        yield "egress", _egress(told["egress"])
     if told.get("running"):
         yield "agents", f"in sessions {', '.join(map(str, told['running']))}"
     if (told.get("snoop") or {}).get("in_force"):
@@ -159,6 +161,15 @@ def _policy(policy: Mapping[str, Any]) -> str:
     where = policy.get("path") or "built-in default"
     mode, generation = policy.get("mode", "?"), policy.get("generation", "?")
     return f"{mode}, generation {generation}, digest {digest}, {where}"
+
+
+def _egress(egress: Mapping[str, Any]) -> str:
+    """Say what becomes of sessions' connections, and which allowed names have no address."""
+    allow = _rows(egress, "allow")
+    does = "is refused" if egress.get("refused") else "is told, and let pass"
+    told = f"what sessions connect to and nothing declares {does}; {len(allow)} allowed beside servers"
+    unknown = [str(row["host"]) for row in allow if "/" not in str(row["host"]) and not row.get("addresses")]
+    return f"{told}, of which no address is known of {', '.join(unknown)}" if unknown else told
 
 
 def _proxy(proxy: Mapping[str, Any]) -> str:

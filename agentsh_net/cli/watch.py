@@ -35,7 +35,7 @@ _HOME, _REST = "\x1b[H", "\x1b[J"
 _STYLES: Final = {"block": "31", "would block": "33", "title": "1"}
 
 _CALLS: Final = frozenset({"mcp_tool_call_intercepted", "mcp_tool_called"})
-_CONNECTIONS: Final = frozenset({"mcp_network_connection", "llm_direct_connection"})
+_CONNECTIONS: Final = frozenset({"mcp_network_connection", "llm_direct_connection", "undeclared_connection"})
 
 
 @dataclass(slots=True)

@@ -211,7 +211,10 @@ def policy(
     registry = Registry(config.sandbox.mcp.servers)
     snapshot = Snapshot(generation, configuration.digest(mapping), config, registry, Pins())
     known = {server: [at(a).address for a in found] for server, found in servers.items()}
-    return snapshot, kernel_plan.build(snapshot, known)
+    own = (
+        {at(box.HERE_V4).address, at(box.HERE_V6).address} if config.network.egress.sessions != "open" else ()
+    )
+    return snapshot, kernel_plan.build(snapshot, known, own=own)
 
 
 def play(rows: Mapping[str, Row], layers: tuple[str, ...]) -> dict[str, Seen]:

@@ -17,11 +17,12 @@ MAX_KEYS: Final = 64  # of one counter; layers, kinds and reasons are a dozen or
 class Tally:
     """Totals since the daemon started, by what `to_json` says of an event."""
 
-    __slots__ = ("calls", "connections", "lost", "redactions", "reloads")
+    __slots__ = ("calls", "connections", "lost", "redactions", "reloads", "undeclared")
 
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, str]] = Counter()  # by layer and action
         self.connections: Counter[tuple[str, str]] = Counter()  # by layer and action
+        self.undeclared: Counter[tuple[str, str]] = Counter()  # connections of sessions, by layer and action
         self.lost: Counter[str] = Counter()  # by layer
         self.redactions: Counter[str] = Counter()  # by kind
         self.reloads: Counter[str] = Counter()  # applied | rejected
@@ -41,6 +42,8 @@ class Tally:
                 _add(self.calls, (word(event.get("via")), _action(event)))
             case "mcp_network_connection":
                 _add(self.connections, (word(event.get("layer")), _action(event)))
+            case "undeclared_connection":
+                _add(self.undeclared, (word(event.get("layer")), _action(event)))
             case "events_lost":
                 _add(self.lost, word(event.get("layer")), event.get("lost", 0))
             case "llm_request_redacted":

@@ -71,8 +71,34 @@ def _unheard(config: Config) -> Iterator[str]:
         yield "gateway.enabled is false: what gateway.servers says is not in force"
     if config.network.mode == "off" and config.network.llm_direct != "off":
         yield f"network.mode is off: llm_direct: {config.network.llm_direct} is not in force"
+    yield from _egress(config)
     if config.network.mode != "off" and not config.network.layers:
         yield f"network.layers is empty: mode: {config.network.mode} is in force nowhere"
+
+
+def _egress(config: Config) -> Iterator[str]:
+    """Yield what `network.egress` says and is not so."""
+    network, root = config.network, "network.egress"
+    egress, mcp = network.egress, config.sandbox.mcp
+    if egress.sessions == "open":
+        if egress.allow:
+            yield f"{root}.sessions is open: what {root}.allow lists is not in force, everything is reached"
+        return
+    if network.mode == "off":
+        yield f"network.mode is off: {root} is not in force"
+    elif egress.sessions == "refuse" and (network.mode == "tag" or not mcp.enforce_policy):
+        why = "network.mode is tag" if network.mode == "tag" else "policy is audited"
+        yield f"{why}: what {root} would refuse is told (would: block), and let pass"
+    denied = {s.host: s.id for s in mcp.servers if s.host and _is_denied(config, s.id)}
+    for number, entry in enumerate(egress.allow):
+        if entry.host in denied:
+            yield f"{root}.allow[{number}] is the host of the denied server {denied[entry.host]!r}: it is denied all the same"
+
+
+def _is_denied(config: Config, server_id: str) -> bool:
+    mcp = config.sandbox.mcp
+    verdict = server_step(Rules(mcp), mcp.server_policy, Candidate(server_id, ""))
+    return verdict.outcome is Outcome.BLOCK
 
 
 def _unrefused(config: Config) -> Iterator[str]:

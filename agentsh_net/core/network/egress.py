@@ -48,6 +48,14 @@ def is_key(key: str) -> bool:
     return key.startswith(_KEY.format(""))
 
 
+def addresses_of(destination: Destination, addresses: Mapping[str, Sequence[Address]]) -> Sequence[Address]:
+    """Return the addresses of an entry of `allow`; a prefix has none of its own."""
+    if destination.network is not None:
+        return ()
+    spelt = literal(destination.host)
+    return (spelt,) if spelt is not None else addresses.get(_key(destination), ())
+
+
 def declare(
     rules: dict[Endpoint, Rule],
     config: Config,
@@ -84,10 +92,7 @@ def _endpoints(
     name_servers: Collection[IPv6Address],
 ) -> Iterator[Endpoint]:
     for destination in config.network.egress.allow:
-        if destination.network is not None:
-            continue
-        spelt = literal(destination.host)
-        for address in (spelt,) if spelt is not None else addresses.get(_key(destination), ()):
+        for address in addresses_of(destination, addresses):
             yield Endpoint(home(canonical(address)), destination.port)
     yield from map(Endpoint, sorted({*own, *LOOPBACKS}))
     yield from (Endpoint(home(address), _DNS) for address in sorted(name_servers))

@@ -135,6 +135,8 @@ BYSTANDERS: dict[str, Callable[[], str]] = {
 def declared(layers: tuple[str, ...]) -> tuple[dict[str, Seen], str, dict[str, Seen], dict[str, Seen]]:
     place = Place(layers)
 
+    subprocess.run(["ip", "route", "add", "239.0.0.0/8", "dev", "here"], check=True)
+
     def each(actions: dict[str, Callable[[], str]]) -> dict[str, Seen]:
         return {n: place.mount(agent(lambda _, a=a: a())) for n, a in actions.items()}
 
@@ -295,10 +297,10 @@ def test_a_denial_is_one_whatever_is_allowed_and_the_event_names_the_denied_serv
 def translated(layers: tuple[str, ...]) -> tuple[str, str]:
     """Root has a declared address lead to another one (a published port), and an undeclared one to a declared one."""
     place = Place(layers)
-    listening(place.there, "10.99.0.5", 444)
-    rules = f"add table ip dnat; add chain ip dnat out {{ type nat hook output priority -100; }}; \
-        add rule ip dnat out ip daddr {OTHER} tcp dport 443 dnat to 10.99.0.5:444; \
-        add rule ip dnat out ip daddr {BAD} tcp dport 443 dnat to {GOOD}:443"
+    place.servers.append(listening(place.there, "10.99.0.5", 444))
+    rules = f"add table ip nat1; add chain ip nat1 out {{ type nat hook output priority -100; }}; \
+        add rule ip nat1 out ip daddr {OTHER} tcp dport 443 dnat to 10.99.0.5:444; \
+        add rule ip nat1 out ip daddr {BAD} tcp dport 443 dnat to {GOOD}:443"
     subprocess.run(["nft", rules], check=True)
     one, other = (agent(lambda _, a=a: attempt(a))(place).said for a in (OTHER, BAD))
     return one, other
