@@ -122,6 +122,8 @@ def summary(config: Config) -> list[str]:
         f"rates:    {'on' if mcp.rate_limits.enabled else 'off'}",
         f"network:  {_network(network)}",
     ]
+    if network.egress.sessions != "open":
+        lines.append(f"egress:   sessions: {network.egress.sessions}, {len(network.egress.allow)} allowed")
     if proxy.mode == "disabled":
         lines.append("proxy:    disabled")
     else:

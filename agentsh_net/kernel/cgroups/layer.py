@@ -76,6 +76,15 @@ class CgroupLayer:
         wanted = "network.scope is sessions" if plan.sessions_only else ""
         if plan.egress is not None and not plan.egress.everybody:
             wanted = wanted or "network.egress is about sessions"
+        if (
+            plan.egress is not None
+            and plan.egress.everybody
+            and self._worker_uid is None
+            and self.own is None
+        ):
+            told = f"network.egress is about everybody but our proxy, which cannot be told: {self._why_none}"
+            remedy = "add SETUID and SETGID to the container's capabilities, or network.egress.sessions: tag"
+            raise KernelError(told, layer=LAYER, remedy=remedy)
         if wanted and self.own is None:
             raise KernelError(
                 f"{wanted}, and no session can be told: {self._why_none}",
@@ -101,7 +110,9 @@ class CgroupLayer:
         if egress is None or not egress.refuse:
             return lambda _: False
         if egress.everybody:
-            return lambda found: found.uid != self._worker_uid
+            return lambda found: (
+                found.uid != self._worker_uid and found.cgroup_id != (self.ids.workers or None)
+            )
         members = self.own.members() if self.own is not None else {}
         return lambda found: found.cgroup_id in members
 

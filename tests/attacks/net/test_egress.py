@@ -22,6 +22,7 @@ from netns.stage import policy as policy_of
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.network import attribution
 from agentsh_net.core.network.plane import ConnectRecord
+from agentsh_net.kernel.host import open_kernel
 
 pytestmark = pytest.mark.kernel
 
@@ -311,3 +312,39 @@ def test_what_counts_is_the_address_that_the_agent_asked_for(layers: tuple[str, 
     one, other = box.in_box(translated, layers)
     assert (one, other) == ("connected", "ECONNREFUSED" if layers == NFT else "EPERM")
     assert layers in (EBPF, NFT, BOTH)
+
+
+def as_worker() -> str:
+    def inside() -> str:
+        (test_sessions.CGROUP / "agentsh-net/workers/cgroup.procs").write_text(str(os.getpid()))
+        return attempt(BAD)
+
+    return test_sessions.in_child(inside).said
+
+
+def sidecar() -> tuple[list[str], str, list[Event], list[Event]]:
+    there = box.there()
+    servers = [listening(there, a) for a in (BAD, BAD6, GOOD, GOOD6)]
+    old = socket.create_connection((BAD, 443), 5)
+    snapshot, plan = policy_of({"egress": EGRESS, "scope": "netns"}, servers=SERVERS)
+    kernel = open_kernel(snapshot.config.network)
+    kernel.apply(plan)
+    swept = kernel.sweep(plan)
+    said = [attempt(a) for a in (BAD, BAD6, GOOD, GOOD6)]
+    worker = as_worker()
+    records = box.await_that(kernel.records)
+    assert len(servers) == 4
+    old.close()
+    events = [[attribution.attribute(snapshot, r, plan) for r in found] for found in (swept, records)]
+    return said, worker, events[0], events[1]
+
+
+def test_in_a_sidecar_everybody_but_the_proxy_reaches_only_what_is_declared() -> None:
+    said, worker, swept, events = box.in_box(sidecar)
+    assert said == ["ECONNREFUSED", "ECONNREFUSED", "connected", "connected"]
+    assert worker == "connected"
+    assert [(e.type, e.layer, e.remote_addr) for e in swept] == [
+        ("undeclared_connection", "sweep", f"{BAD}:443")
+    ]
+    assert {e.type for e in events} == {"undeclared_connection"}
+    assert f"{BAD}:443" in {e.remote_addr for e in events}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentsh_net.core.abi import sieve, wire
+from agentsh_net.core.configuration.egress import MAX_PREFIXES
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.plane import Endpoint, Fate, Finding, Name, Rule
 
@@ -21,6 +22,7 @@ LAYOUTS = {
     "agentsh_rule": {"fate": (0, 4)},
     "agentsh_config": {"generation": (0, 4), "switches": (4, 4), "sessions": (8, 8), "workers": (16, 8)},
     "agentsh_name": {"name": (0, 256), "port": (256, 2)},
+    "agentsh_prefix": {"bits": (0, 4), "port": (4, 2), "address": (8, 16)},
     "agentsh_stream": {
         "start": (0, 4),
         "next": (4, 4),
@@ -61,6 +63,7 @@ SIZES = {
     "agentsh_rule": wire.RULE.size,
     "agentsh_config": wire.CONFIG.size,
     "agentsh_name": wire.NAME.size,
+    "agentsh_prefix": wire.PREFIX.size,
     "agentsh_stream": wire.STREAM_SIZE,
     "agentsh_hello_record": wire.RECORD.size + wire.HELLO.size,
     "agentsh_maker": 24,
@@ -88,6 +91,12 @@ CONSTANTS = {
     "AGENTSH_UNLESS_OURS": wire.UNLESS_OURS,
     "AGENTSH_ENFORCE": wire.ENFORCE,
     "AGENTSH_SESSIONS_ONLY": wire.SESSIONS_ONLY,
+    "AGENTSH_EGRESS_TELL": wire.EGRESS_TELL,
+    "AGENTSH_EGRESS_REFUSE": wire.EGRESS_REFUSE,
+    "AGENTSH_DECLARED": wire.DECLARED,
+    "AGENTSH_UNDECLARED": wire.UNDECLARED,
+    "AGENTSH_NONE": wire.FATES[Fate.ALLOW],
+    "AGENTSH_MAX_PREFIXES": MAX_PREFIXES,
     **{f"AGENTSH_{hook.upper()}": number for number, hook in wire.HOOKS.items()},
     "AGENTSH_SIEVE_BITS": sieve.BITS,
     "AGENTSH_SIEVE_WORDS": sieve.WORDS,

@@ -125,3 +125,34 @@ def test_what_listens_for_other_hosts_is_told(address):
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", "localhost"])
 def test_the_loopback_is_for_nobody_else(address):
     assert told(proxy={"listen": address}) == ()
+
+
+@pytest.mark.parametrize(
+    ("network", "mcp", "note"),
+    [
+        ({"egress": {"allow": ["a.test"]}}, {}, "network.egress.sessions is open"),
+        ({"mode": "off", "egress": {"sessions": "refuse"}}, {}, "network.mode is off: network.egress"),
+        ({"mode": "tag", "egress": {"sessions": "refuse"}}, {}, "network.mode is tag: what network.egress"),
+        (
+            {"mode": "enforce", "egress": {"sessions": "refuse"}},
+            {"enforce_policy": False},
+            "policy is audited: what network.egress",
+        ),
+        (
+            {"mode": "enforce", "egress": {"sessions": "tag", "allow": ["b.test", "evil.test:443"]}},
+            {
+                "servers": [{"id": "evil", "type": "http", "url": "https://evil.test/mcp"}],
+                "server_policy": "denylist",
+                "denied_servers": [{"id": "evil"}],
+            },
+            "network.egress.allow[1] is the host of the denied server 'evil'",
+        ),
+    ],
+)
+def test_what_egress_says_and_is_not_so_is_told(network, mcp, note):
+    [found] = told(mcp, network=network)
+    assert found.startswith(note)
+
+
+def test_what_egress_means_is_not_told():
+    assert told(network={"mode": "enforce", "egress": {"sessions": "refuse", "allow": ["a.test"]}}) == ()
