@@ -76,12 +76,8 @@ class CgroupLayer:
         wanted = "network.scope is sessions" if plan.sessions_only else ""
         if plan.egress is not None and not plan.egress.everybody:
             wanted = wanted or "network.egress is about sessions"
-        if (
-            plan.egress is not None
-            and plan.egress.everybody
-            and self._worker_uid is None
-            and self.own is None
-        ):
+        egress, nobody = plan.egress, self._worker_uid is None and self.own is None
+        if egress is not None and egress.everybody and egress.refuse and nobody:
             told = f"network.egress is about everybody but our proxy, which cannot be told: {self._why_none}"
             remedy = "add SETUID and SETGID to the container's capabilities, or network.egress.sessions: tag"
             raise KernelError(told, layer=LAYER, remedy=remedy)
