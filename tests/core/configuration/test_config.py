@@ -210,6 +210,7 @@ def test_every_setting_has_its_key(cls: Any) -> None:
         "Retention": "store.retention",
         "LlmStorage": "llm_storage",
         "Resolve": "network.resolve",
+        "Egress": "network.egress",
         "Config": "",
     }
     path = paths.get(cls.__name__, cls.__name__.lower())
