@@ -117,6 +117,15 @@ static __always_inline void submit_hello(struct agentsh_hello_record *hello) { b
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+/*
+ * A global function (Linux 5.13): the verifier walks it once, by itself, and not once for each way that leads to it. BCC knows no
+ * calls: there it is in line. Its pointers may be NULL, as far as the verifier knows.
+ */
+#ifdef AGENTSH_BCC
+#define GLOBAL INLINE
+#else
+#define GLOBAL __attribute__((noinline))
+#endif
 #include "audience.h"
 
 #define AGENTSH_AF_INET 2
@@ -335,8 +344,10 @@ INLINE int expect_hello(struct bpf_sock_addr *ctx, __u32 fate)
 
 #include "undeclared.h"
 
-INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family, __u8 hook)
+/* Of an address for which the sieve leaves something open. */
+GLOBAL int judge(struct bpf_sock_addr *ctx, struct agentsh_key *asked, __u8 family, __u8 hook)
 {
+	struct agentsh_key own, *key = &own; /* before 6.2 the verifier wants a key here, or in a map */
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
 	struct agentsh_record *record;
@@ -344,8 +355,9 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 	__u32 fate, told, slot = 0;
 	__u64 ids, now;
 
-	if (!sifted(key))
-		return AGENTSH_PASS;
+	if (!asked)
+		return AGENTSH_REFUSE;
+	own = *asked;
 	fate = fate_of(key, port);
 	current = find_config(&slot);
 	if (!current)
@@ -401,7 +413,7 @@ INLINE int judge_v4(struct bpf_sock_addr *ctx, __u8 hook)
 	struct agentsh_key key = {};
 
 	key_from_v4(&key, ctx->user_ip4);
-	return judge(ctx, &key, AGENTSH_AF_INET, hook);
+	return sifted(&key) && !judge(ctx, &key, AGENTSH_AF_INET, hook) ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
 INLINE int judge_v6(struct bpf_sock_addr *ctx, __u8 hook)
@@ -409,7 +421,7 @@ INLINE int judge_v6(struct bpf_sock_addr *ctx, __u8 hook)
 	struct agentsh_key key = {};
 
 	key_from_v6(&key, ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2], ctx->user_ip6[3]);
-	return judge(ctx, &key, AGENTSH_AF_INET6, hook);
+	return sifted(&key) && !judge(ctx, &key, AGENTSH_AF_INET6, hook) ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
 /* Where a packet's transport header is and whose; offset 0: it has none, as a later fragment. */
@@ -649,7 +661,7 @@ INLINE int judge_egress(struct __sk_buff *skb)
 	forget_packet(skb, &packet);
 	if (packet.fate == AGENTSH_DENY || packet.fate == AGENTSH_UNDECLARED)
 		return refuse_packet(skb, &packet);
-	return judge_stream(skb, &packet);
+	return judge_stream(skb, &packet) ? AGENTSH_PASS : AGENTSH_REFUSE;
 }
 
 /* Only of sockets that no connect hook sees is the maker kept: the others' process is known when they connect. */

@@ -43,6 +43,7 @@ enum agentsh_progress {
 	AGENTSH_MORE = 0,
 	AGENTSH_DONE = 1,
 	AGENTSH_BROKEN = 2,
+	AGENTSH_ON = 3, /* of one step: perhaps not all of this packet is read */
 };
 
 /* Bytes that the number of each phase has, four bits each. */
@@ -179,47 +180,56 @@ INLINE void read_byte(struct agentsh_stream *s, __u8 byte)
 		understand(s);
 }
 
-/* Go on from byte `at` of a packet that has `end` bytes. DONE: the hello was read whole. */
-INLINE int read_hello(struct __sk_buff *skb, struct agentsh_stream *s, __u32 at, __u32 end)
+/* Read the byte at `at`, or pass over what says nothing. ON: go on. DONE: the hello was read whole. */
+GLOBAL int read_step(struct __sk_buff *skb, struct agentsh_stream *s, __u32 end)
 {
 	__u32 bytes;
 	__u8 byte;
-	int i;
+
+	if (!s || s->broken)
+		return AGENTSH_BROKEN;
+	if (s->phase == AGENTSH_PHASE_EXTENSION && !s->left && !s->skip && !s->have)
+		return s->record_left ? AGENTSH_BROKEN : AGENTSH_DONE; /* RFC 8446, 5.1: it ends with its record */
+	if (s->at >= end)
+		return AGENTSH_MORE;
+	if (s->record_have == 5 && s->skip) {
+		bytes = end - s->at;
+		if (bytes > s->skip)
+			bytes = s->skip;
+		if (bytes > s->record_left)
+			bytes = s->record_left;
+		s->at += bytes;
+		s->skip -= bytes;
+		s->record_left -= bytes;
+	} else {
+		if (bpf_skb_load_bytes(skb, s->at, &byte, 1))
+			return AGENTSH_BROKEN;
+		s->at++;
+		if (s->record_have < 5) {
+			read_record_header(s, byte);
+			return AGENTSH_ON;
+		}
+		s->record_left--;
+		read_byte(s, byte);
+	}
+	AGENTSH_JOIN;
+	if (!s->record_left)
+		s->record_have = 0;
+	return AGENTSH_ON;
+}
+
+/* Go on from byte `at` of a packet that has `end` bytes. */
+INLINE int read_hello(struct __sk_buff *skb, struct agentsh_stream *s, __u32 at, __u32 end)
+{
+	int i, progress;
 
 	s->at = at;
-
 #pragma clang loop unroll(disable)
 	for (i = 0; i < AGENTSH_HELLO_STEPS; i++) {
 		AGENTSH_JOIN;
-		if (s->broken)
-			return AGENTSH_BROKEN;
-		if (s->phase == AGENTSH_PHASE_EXTENSION && !s->left && !s->skip && !s->have)
-			return s->record_left ? AGENTSH_BROKEN : AGENTSH_DONE; /* RFC 8446, 5.1: it ends with its record */
-		if (s->at >= end)
-			return AGENTSH_MORE;
-		if (s->record_have == 5 && s->skip) {
-			bytes = end - s->at;
-			if (bytes > s->skip)
-				bytes = s->skip;
-			if (bytes > s->record_left)
-				bytes = s->record_left;
-			s->at += bytes;
-			s->skip -= bytes;
-			s->record_left -= bytes;
-		} else {
-			if (bpf_skb_load_bytes(skb, s->at, &byte, 1))
-				return AGENTSH_BROKEN;
-			s->at++;
-			if (s->record_have < 5) {
-				read_record_header(s, byte);
-				continue;
-			}
-			s->record_left--;
-			read_byte(s, byte);
-		}
-		AGENTSH_JOIN;
-		if (!s->record_left)
-			s->record_have = 0;
+		progress = read_step(skb, s, end);
+		if (progress != AGENTSH_ON)
+			return progress;
 	}
 	return AGENTSH_BROKEN;
 }

@@ -37,12 +37,14 @@ INLINE int is_hello(struct __sk_buff *skb, __u32 at)
 }
 
 /* Go on from `at` of a packet that has `end` bytes. */
-INLINE int find_retry(struct __sk_buff *skb, struct agentsh_stream *s, __u32 end)
+GLOBAL int find_retry(struct __sk_buff *skb, struct agentsh_stream *s, __u32 end)
 {
 	__u8 head[5];
 	__u32 length;
 	int i;
 
+	if (!s)
+		return AGENTSH_UNCLEAR;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < AGENTSH_RETRY_RECORDS; i++) {
 		AGENTSH_JOIN;

@@ -20,13 +20,15 @@ struct agentsh_segment {
 };
 
 /* Whose packet it is, and whether the rule is for them. */
-INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
+GLOBAL int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 {
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
 	struct bpf_sock *socket;
 	__u32 slot = 0;
 
+	if (!packet)
+		return 1;
 	current = find_config(&slot);
 	if (!current)
 		return 1;
@@ -250,7 +252,7 @@ INLINE void record_hello(struct __sk_buff *skb, struct agentsh_config *current, 
 	submit_hello(hello);
 }
 
-INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
+GLOBAL int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 {
 	struct agentsh_stream *stream = 0;
 	struct agentsh_segment segment = {};
@@ -258,6 +260,8 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 	struct bpf_sock *socket;
 	__u32 unknown, fate, finding, enforce, slot = 0;
 
+	if (!packet)
+		return AGENTSH_REFUSE;
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;

@@ -1,7 +1,7 @@
 """A BPF object file as clang makes it, taken apart: programs, the maps they refer to, licence, what it was built from.
 
-Bytes in, values out. It understands what bpf/build makes and refuses everything else by name: no calls between programs, no
-global variables, no CO-RE. Loading is kernel/bpf/prebuilt.py's business.
+Bytes in, values out. It understands what bpf/build makes and refuses everything else by name: no global variables, no CO-RE.
+Loading is kernel/bpf/prebuilt.py's business.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentsh_net.core.abi import btf
-from agentsh_net.core.abi.btf import MapDefinition
+from agentsh_net.core.abi.bpf_program import INSTRUCTION, Function, Program, linked
+from agentsh_net.core.abi.btf import FunctionTypes, MapDefinition
 from agentsh_net.core.errors import KernelError
 
 # Names of the ELF specification, 64 bits, little-endian.
@@ -24,29 +25,11 @@ _REL = struct.Struct("<QQ")
 _SHT_PROGBITS, _SHT_SYMTAB, _SHT_REL = 1, 2, 9
 _SHF_EXECINSTR = 4
 _STT_FUNC = 2
-# An instruction that loads 64 bits takes two slots of 8 bytes; where it loads a map, the relocation is of this type.
-_LOAD_64 = 0x18
-_R_BPF_64_64 = 1
-_PSEUDO_MAP_FD = 1
-_LOAD = struct.Struct("<BBhi4xi")
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """One program. `maps` says at which byte of `code` which map's descriptor belongs."""
-
-    section: str
-    code: bytes
-    maps: tuple[tuple[int, str], ...]
-
-    def relocated(self, descriptors: Mapping[str, int]) -> bytes:
-        """Return the code with the descriptors of its maps in place."""
-        code = bytearray(self.code)
-        for at, name in self.maps:
-            opcode, registers, offset, _, _ = _LOAD.unpack_from(code, at)
-            registers = registers & 0x0F | _PSEUDO_MAP_FD << 4
-            _LOAD.pack_into(code, at, opcode, registers, offset, descriptors[name], 0)
-        return bytes(code)
+# An instruction that loads 64 bits takes two slots of 8 bytes; where it loads a map, the relocation is of the first type. A call is
+# of the second, to a function of section `.text`, which all programs share.
+_LOAD_64, _R_BPF_64_64 = 0x18, 1
+_CALL, _R_BPF_64_32 = 0x85, 10
+_SHARED = ".text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +39,7 @@ class BpfObject:
     licence: str
     programs: Mapping[str, Program]
     maps: Mapping[str, MapDefinition]
+    types: FunctionTypes
     sources: str
     compiler: str
 
@@ -93,10 +77,12 @@ def _parse(data: bytes) -> BpfObject:
     sections = _sections(data)
     symbols = _symbols(sections)
     origin = _content(sections, "agentsh.origin").decode("ascii").splitlines()
+    functions, types = _functions(sections, symbols), _content(sections, ".BTF")
     return BpfObject(
         licence=_content(sections, "license").rstrip(b"\0").decode("ascii"),
-        programs=_programs(sections, symbols),
-        maps=btf.map_definitions(_content(sections, ".BTF")),
+        programs={name: linked(name, functions) for name, f in functions.items() if f.section != _SHARED},
+        maps=btf.map_definitions(types),
+        types=btf.function_types(types),
         sources=origin[0],
         compiler=origin[1],
     )
@@ -126,7 +112,7 @@ def _symbols(sections: list[_Section]) -> list[_Symbol]:
     ]
 
 
-def _programs(sections: list[_Section], symbols: list[_Symbol]) -> dict[str, Program]:
+def _functions(sections: list[_Section], symbols: list[_Symbol]) -> dict[str, Function]:
     functions = [s for s in symbols if s.kind == _STT_FUNC and sections[s.section].flags & _SHF_EXECINSTR]
     references = {
         section.target: _references(section, sections, symbols)
@@ -138,32 +124,39 @@ def _programs(sections: list[_Section], symbols: list[_Symbol]) -> dict[str, Pro
         section = sections[function.section]
         start, end = function.value, function.value + function.size
         code = section.content[start:end]
-        if not code or len(code) != function.size or len(code) % 8:
+        if not code or len(code) != function.size or len(code) % INSTRUCTION:
             raise _broken(f"program {function.name} is cut short")
-        maps = tuple(
-            (at - start, name) for at, name in references.get(function.section, ()) if start <= at < end
+        maps, calls = (
+            tuple((at - start, name) for at, name in places if start <= at < end)
+            for places in references.get(function.section, ((), ()))
         )
-        found[function.name] = Program(section.name, code, maps)
+        found[function.name] = Function(section.name, code, maps, calls)
     return found
 
 
 def _references(
     relocations: _Section, sections: list[_Section], symbols: list[_Symbol]
-) -> list[tuple[int, str]]:
-    """Return (offset in the code, map) of every reference to a map; there may be no reference to anything else."""
-    found = []
+) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Return (offset in the code, name) of every reference to a map and of every call; there may be no other reference."""
+    maps: list[tuple[int, str]] = []
+    calls: list[tuple[int, str]] = []
     code = sections[relocations.target].content
     for offset, info in _REL.iter_unpack(relocations.content):
         symbol, kind = symbols[info >> 32], info & 0xFFFFFFFF
-        what = symbol.name or sections[symbol.section].name
-        if kind != _R_BPF_64_64 or sections[symbol.section].name != ".maps" or not symbol.name:
+        section = sections[symbol.section].name
+        what = symbol.name or section
+        if (kind, section) == (_R_BPF_64_64, ".maps") and symbol.name:
+            opcode, length, found = _LOAD_64, 2 * INSTRUCTION, maps
+        elif (kind, section, symbol.kind) == (_R_BPF_64_32, _SHARED, _STT_FUNC):
+            opcode, length, found = _CALL, INSTRUCTION, calls
+        else:
             raise _broken(
-                f"a reference to {what}, which is not a map: neither calls nor globals are supported"
+                f"a reference to {what}, which is neither a map nor a function: globals are not supported"
             )
-        if code[offset] != _LOAD_64 or len(code) < offset + _LOAD.size:
-            raise _broken(f"a reference to {what} from something that cannot load it")
+        if code[offset] != opcode or len(code) < offset + length:
+            raise _broken(f"a reference to {what} from something that can neither load nor call it")
         found.append((offset, symbol.name))
-    return found
+    return maps, calls
 
 
 def _content(sections: list[_Section], name: str) -> bytes:

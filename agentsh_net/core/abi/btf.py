@@ -1,4 +1,4 @@
-"""BTF as far as map definitions need it (kernel doc: bpf/btf.rst): the structs that libbpf's `__uint` and `__type` make.
+"""BTF as far as maps and functions need it (kernel doc: bpf/btf.rst): the structs that libbpf's `__uint` and `__type` make.
 
 Bytes in, definitions out. Where the bytes stand in an object file is bpf_object.py's business.
 """
@@ -6,6 +6,7 @@ Bytes in, definitions out. Where the bytes stand in an object file is bpf_object
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentsh_net.core.errors import KernelError
@@ -18,6 +19,7 @@ _TRIPLE = struct.Struct("<III")
 
 _INT, _POINTER, _ARRAY, _STRUCT, _UNION, _ENUM = 1, 2, 3, 4, 5, 6
 _TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _PROTOTYPE = 8, 9, 10, 11, 13
+_FUNCTION = 12
 _VARIABLE, _SECTION, _FLOAT, _DECLARATION_TAG, _TYPE_TAG, _ENUM64 = 14, 15, 16, 17, 18, 19
 _ALIASES = {_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG}
 _SIZED = {_INT, _STRUCT, _UNION, _ENUM, _FLOAT, _ENUM64}
@@ -74,6 +76,22 @@ def map_definitions(data: bytes) -> dict[str, MapDefinition]:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionTypes:
+    """What the kernel is to be told of functions: BTF that it takes, and the number in it of each function's type."""
+
+    btf: bytes
+    numbers: Mapping[str, int]
+
+
+def function_types(data: bytes) -> FunctionTypes:
+    """Return the types of an object's functions. Raises KernelError for what is not understood."""
+    try:
+        return _Btf(data).function_types()
+    except (struct.error, IndexError, ValueError) as error:
+        raise _broken(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
 class _Type:
     """`refers` is the number of the type that it is made of, or for some kinds the size in bytes."""
 
@@ -81,6 +99,7 @@ class _Type:
     kind: int
     refers: int
     rest: bytes
+    whole: bytes  # as it stands in the object
 
     def triples(self) -> list[tuple[int, int, int]]:
         return list(_TRIPLE.iter_unpack(self.rest))
@@ -94,13 +113,24 @@ class _Btf:
         if magic != _MAGIC:
             raise _broken("no magic number")
         self._strings = data[header + strings_at :][:strings_length]
-        self._types = [_Type("void", 0, 0, b"")]
+        self._types = [_Type("void", 0, 0, b"", b"")]
         self._read(data[header + types_at :][:types_length])
 
     def map_definitions(self) -> dict[str, MapDefinition]:
         sections = [t for t in self._types if t.kind == _SECTION and t.name == ".maps"]
         variables = [self._types[number] for section in sections for number, _, _ in section.triples()]
         return {variable.name: self._definition(variable) for variable in variables}
+
+    def function_types(self) -> FunctionTypes:
+        # Sections, in which a linker fills in what is where, become pointers to void: the others keep their numbers.
+        types = b"".join(
+            _TYPE.pack(0, _POINTER << 24, 0) if t.kind == _SECTION else t.whole for t in self._types
+        )
+        lengths = (0, len(types), len(types), len(self._strings))
+        numbers = {t.name: number for number, t in enumerate(self._types) if t.kind == _FUNCTION}
+        return FunctionTypes(
+            _HEADER.pack(_MAGIC, 1, 0, _HEADER.size, *lengths) + types + self._strings, numbers
+        )
 
     def _read(self, body: bytes) -> None:
         at = 0
@@ -110,8 +140,9 @@ class _Btf:
             if not 0 < kind <= _ENUM64:
                 raise _broken(f"unknown kind of type, {kind}")
             fixed, each = _FOLLOWING.get(kind, (0, 0))
-            start, at = at + _TYPE.size, at + _TYPE.size + fixed + each * parts
-            self._types.append(_Type(self._string(name), kind, refers, body[start:at]))
+            start, at = at, at + _TYPE.size + fixed + each * parts
+            rest = body[start + _TYPE.size : at]
+            self._types.append(_Type(self._string(name), kind, refers, rest, body[start:at]))
 
     def _string(self, at: int) -> str:
         return self._strings[at : self._strings.index(b"\0", at)].decode("ascii")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from agentsh_net.core.abi import bpf_object
+from agentsh_net.core.abi.bpf_program import INSTRUCTION
 from agentsh_net.core.abi.btf import MapDefinition
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import probe_source, syscall
@@ -56,7 +57,11 @@ def load(
             name: _open(name, probes.maps[name], (kept or {}).get(name, 0), undo)
             for name in probe_source.MAPS
         }
-        programs = {name: _load(name, probes, maps, undo) for name in probe_source.PROGRAMS}
+        types = _load_types(probes)
+        try:
+            programs = {name: _load(name, probes, maps, types, undo) for name in probe_source.PROGRAMS}
+        finally:
+            os.close(types)
         undo.pop_all()
     return programs, maps
 
@@ -91,13 +96,31 @@ def _create(name: str, wanted: MapDefinition, undo: ExitStack) -> int:
     return fd
 
 
-def _load(name: str, probes: bpf_object.BpfObject, maps: dict[str, int], undo: ExitStack) -> int:
-    code = probes.programs[name].relocated(maps)
+def _load_types(probes: bpf_object.BpfObject) -> int:
+    try:
+        return _beyond_memlock(lambda: syscall.load_types(probes.types.btf))
+    except OSError as error:
+        reason = f"cannot tell the kernel the types of the probes' functions: {error.strerror}"
+        raise KernelError(reason, layer=_LAYER, remedy=_remedy(error)) from error
+
+
+def _load(name: str, probes: bpf_object.BpfObject, maps: dict[str, int], types: int, undo: ExitStack) -> int:
+    program = probes.programs[name]
+    code = program.relocated(maps)
+    numbers = probes.types.numbers
+    functions = syscall.Functions(
+        types, [(at // INSTRUCTION, numbers[each]) for at, each in program.functions]
+    )
     attach_type = probe_source.PROGRAMS[name]
     try:
         fd = _beyond_memlock(
             lambda: syscall.load_program(
-                name, syscall.PROGRAM_TYPES[attach_type], attach_type, code=code, licence=probes.licence
+                name,
+                syscall.PROGRAM_TYPES[attach_type],
+                attach_type,
+                code=code,
+                licence=probes.licence,
+                functions=functions,
             )
         )
     except syscall.VerifierError as error:

@@ -71,6 +71,8 @@ _BATCH = 16384
 _ATTR_BYTES = 128
 # BPF_OBJ_NAME_LEN with its final zero.
 _NAME_BYTES = 16
+# struct bpf_func_info
+_FUNCTION_BYTES = 8
 # What the verifier says of our longest program at its most talkative is a tenth of this; of any other the end is lost.
 _LOG_BYTES = 4 << 20
 
@@ -114,40 +116,57 @@ def create_map(
     attr = struct.pack("=IIIII", kind, key_size, value_size, max_entries, flags) + bytes(8) + _name(name)
     if kind != SK_STORAGE:
         return call(_MAP_CREATE, attr, "MAP_CREATE")[0]
-    types = _load_types(btf.type_of_bytes(value_size))
+    types = load_types(btf.type_of_bytes(value_size))
     try:
         return call(_MAP_CREATE, attr + struct.pack("=IIII", 0, types, btf.KEY, btf.VALUE), "MAP_CREATE")[0]
     finally:
         os.close(types)
 
 
-def _load_types(data: bytes) -> int:
+def load_types(data: bytes) -> int:
     """Load type information and return its descriptor."""
     buffer = ctypes.create_string_buffer(data, len(data))
     return call(_BTF_LOAD, struct.pack("=QQII", ctypes.addressof(buffer), 0, len(data), 0), "BTF_LOAD")[0]
 
 
-def load_program(name: str, kind: int, attach_type: int, *, code: bytes, licence: str) -> int:
+class Functions(NamedTuple):
+    """Whose code is where: the descriptor of type information, and for each function its first instruction and its type's number."""
+
+    types: int
+    places: Sequence[tuple[int, int]]
+
+
+def load_program(
+    name: str, kind: int, attach_type: int, *, code: bytes, licence: str, functions: Functions | None = None
+) -> int:
     """Load a program and return its descriptor, which no child inherits. Raises VerifierError."""
+    functions = functions or Functions(0, ())
     # Without a log first: it costs time, and one that is too small would refuse a good program.
     try:
-        return _load_program(name, kind, attach_type, code, licence, None)
+        return _load_program(name, kind, attach_type, code, licence, functions, None)
     except OSError as error:
         log = ctypes.create_string_buffer(_LOG_BYTES)
         try:
-            return _load_program(name, kind, attach_type, code, licence, log)
+            return _load_program(name, kind, attach_type, code, licence, functions, log)
         except OSError:
             said = log.value.decode("utf-8", "replace")
             raise VerifierError(error.errno or 0, error.strerror or "", said) from error
 
 
 def _load_program(
-    name: str, kind: int, attach_type: int, code: bytes, licence: str, log: ctypes.Array[ctypes.c_char] | None
+    name: str,
+    kind: int,
+    attach_type: int,
+    code: bytes,
+    licence: str,
+    functions: Functions,
+    log: ctypes.Array[ctypes.c_char] | None,
 ) -> int:
     instructions = ctypes.create_string_buffer(code, len(code))
     terms = ctypes.create_string_buffer(licence.encode("ascii"))
+    places = ctypes.create_string_buffer(b"".join(struct.pack("=II", *place) for place in functions.places))
     attr = struct.pack(
-        "=IIQQIIQII16sII",
+        "=IIQQIIQII16sIIIIQI",
         kind,
         len(code) // 8,
         ctypes.addressof(instructions),
@@ -160,6 +179,10 @@ def _load_program(
         _name(name),
         0,  # ifindex
         attach_type,
+        functions.types,
+        _FUNCTION_BYTES if functions.places else 0,
+        ctypes.addressof(places) if functions.places else 0,
+        len(functions.places),
     )
     return call(_PROG_LOAD, attr, "PROG_LOAD")[0]
 

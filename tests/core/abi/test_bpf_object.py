@@ -25,7 +25,8 @@ def test_programs_maps_licence_and_origin_are_found() -> None:
 
 def test_a_program_ends_with_an_exit_or_a_jump_and_every_map_is_referred_to() -> None:
     programs = bpf_object.parse(DATA).programs.values()
-    assert {program.code[-8] for program in programs} <= {0x95, 0x05}
+    ends = {program.code[at - 8] for program in programs for at, _ in (*program.functions[1:], (0, ""))}
+    assert ends <= {0x95, 0x05}
     assert {name for program in programs for _, name in program.maps} == set(probe_source.MAPS)
 
 
@@ -42,6 +43,21 @@ def test_relocation_writes_descriptors_where_maps_are_loaded_and_nowhere_else() 
     ] == []
 
 
+def test_every_call_leads_to_the_beginning_of_a_function_whose_type_is_known() -> None:
+    probes = bpf_object.parse(DATA)
+    called = 0
+    for program in probes.programs.values():
+        starts = [at // 8 for at, _ in program.functions]
+        assert starts[0] == 0
+        assert all(name in probes.types.numbers for _, name in program.functions)
+        for at in range(len(program.code) // 8):
+            opcode, registers, _, distance = struct.unpack_from("<BBhi", program.code, 8 * at)
+            if opcode == 0x85 and registers >> 4 == 1:
+                assert at + 1 + distance in starts[1:]
+                called += 1
+    assert called >= 6
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -50,7 +66,7 @@ def test_relocation_writes_descriptors_where_maps_are_loaded_and_nowhere_else() 
         (DATA[:18] + struct.pack("<H", 62) + DATA[20:], "machine 62"),
         (DATA.replace(b"agentsh.origin", b"agentsh.orange"), "no section agentsh.origin"),
         (DATA.replace(b"license\0", b"licence\0"), "no section license"),
-        (DATA.replace(b".maps\0", b".mops\0"), "neither calls nor globals"),
+        (DATA.replace(b".maps\0", b".mops\0"), "neither a map nor a function"),
     ],
     ids=["empty", "another format", "another machine", "no origin", "no licence", "no maps"],
 )  # fmt: skip

@@ -14,7 +14,7 @@ from agentsh_net.core.abi.btf import MapDefinition, map_definitions
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import probe_source
 
-INT, POINTER, ARRAY, STRUCT, TYPEDEF, VARIABLE, SECTION = 1, 2, 3, 4, 8, 14, 15
+INT, POINTER, ARRAY, STRUCT, TYPEDEF, FUNCTION, PROTOTYPE, VARIABLE, SECTION = 1, 2, 3, 4, 8, 12, 13, 14, 15
 
 
 class Btf:
@@ -120,3 +120,20 @@ def test_any_bytes_are_read_or_refused_and_nothing_else(types: bytes, strings: b
 def test_type_information_is_made_of_an_int_and_of_bytes() -> None:
     made = btf._Btf(btf.type_of_bytes(332))
     assert (made._size(made._types[btf.KEY]), made._size(made._types[btf.VALUE])) == (4, 332)
+
+
+def test_functions_have_their_numbers_and_a_section_leaves_all_others_theirs() -> None:
+    types = Btf()
+    prototype = types.add(PROTOTYPE, types.integer(4))
+    first = types.add(FUNCTION, prototype, "first", parts=1)
+    types.map("rules", type=types.number(1))
+    second = types.add(FUNCTION, prototype, "second", parts=1)
+    data = types.bytes()
+    told = btf.function_types(data)
+    assert told.numbers == {"first": first, "second": second}
+    section, pointer = struct.pack("<I", SECTION << 24 | 1), struct.pack("<III", 0, POINTER << 24, 0)
+    at = data.index(section) - 4
+    assert (
+        told.btf[24:] == data[24:at] + pointer + data[at + 24 :]
+    )  # three words and one of the section's parts
+    assert struct.unpack_from("<II", told.btf, 12) == (len(data) - 12 - 24 - len(types.strings),) * 2

@@ -95,7 +95,13 @@ def test_libbpf_reads_the_same_programs_and_maps_from_the_object() -> None:
         n: (m.kind, m.key_size, m.value_size, m.max_entries, m.flags) for n, m in ours.maps.items()
     }
     assert programs == {
-        name: (p.section, len(p.code) // 8, syscall.PROGRAM_TYPES[attach_type], attach_type)
+        # What a program calls is put behind it when it is loaded.
+        name: (
+            p.section,
+            [at for at, _ in (*p.functions, (len(p.code), ""))][1] // 8,
+            syscall.PROGRAM_TYPES[attach_type],
+            attach_type,
+        )
         for name, p in ours.programs.items()
         if (attach_type := probe_source.PROGRAMS[name])
     }
