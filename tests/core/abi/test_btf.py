@@ -133,7 +133,6 @@ def test_functions_have_their_numbers_and_a_section_leaves_all_others_theirs() -
     assert told.numbers == {"first": first, "second": second}
     section, pointer = struct.pack("<I", SECTION << 24 | 1), struct.pack("<III", 0, POINTER << 24, 0)
     at = data.index(section) - 4
-    assert (
-        told.btf[24:] == data[24:at] + pointer + data[at + 24 :]
-    )  # three words and one of the section's parts
+    # Three words, and one of the section's parts.
+    assert told.btf[24:] == data[24:at] + pointer + data[at + 24 :]
     assert struct.unpack_from("<II", told.btf, 12) == (len(data) - 12 - 24 - len(types.strings),) * 2

@@ -23,7 +23,7 @@ def test_the_source_defines_exactly_the_programs_and_maps_that_are_loaded() -> N
     bcc, libbpf = text.split("#else", 1)
     assert set(
         re.findall(
-            r"^BPF_\w+\((?:.*, )?(rules|sieve|config|counters|makers|names|streams|records)\b",
+            r"^BPF_\w+\((?:.*, )?(rules|prefixes|sieve|config|counters|makers|names|streams|records)\b",
             bcc,
             re.MULTILINE,
         )

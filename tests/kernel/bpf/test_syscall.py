@@ -86,7 +86,7 @@ def test_a_map_says_how_much_it_holds() -> None:
     sizes = in_loaded_box(lambda loaded: {name: syscall.map_entries(fd) for name, fd in loaded.maps.items()})
     assert sizes == {
         "rules": 262_144, "sieve": 32_768, "config": 1, "counters": 4, "makers": 0, "records": 1 << 20,
-            "names": 16_384, "streams": 0,
+            "names": 16_384, "streams": 0, "prefixes": 1_024,
     }  # fmt: skip
 
 
