@@ -110,7 +110,8 @@ class CallInspector:
             return
         while len(self._known) >= MAX_KNOWN:
             del self._known[next(iter(self._known))]
-        self._known[text] = found
+        # A copy: what orjson returns keeps the room in which it was written.
+        self._known[bytes(memoryview(text))] = found
 
     def _patterns(self) -> tuple[Custom, ...]:
         wanted = self._inspection().custom_patterns

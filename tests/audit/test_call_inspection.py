@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -43,6 +44,19 @@ def test_the_operators_patterns_are_those_of_the_policy_in_force() -> None:
     assert inspector.inspected(value)["detections"] == []
     policy[0] = CUSTOM
     assert [d["pattern"] for d in inspector.inspected(value)["detections"]] == ["project"]
+
+
+def test_arguments_that_are_remembered_take_the_room_that_is_said() -> None:
+    inspector = CallInspector(Inspection)
+    inspector.together([event({"number": -1})])
+    tracemalloc.start()
+    try:
+        for number in range(call_inspection.MAX_KNOWN):
+            inspector.together([event({"number": number})])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < call_inspection.MAX_KNOWN * call_inspection.MAX_KNOWN_SIZE
 
 
 def test_arguments_that_come_again_are_looked_at_once_and_told_of_each_time(monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
