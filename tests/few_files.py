@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_file_left() -> Iterator[None]:
-    """Lower this process's limit to what it has open, until the block ends: every descriptor below the highest is taken."""
+def no_file_left(but: int = 0) -> Iterator[None]:
+    """Lower this process's limit to what it has open, and so many more, until the block ends: every descriptor below is taken."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = [os.open(os.devnull, os.O_RDONLY)]
     highest = max(map(int, os.listdir("/proc/self/fd")))
     while taken[-1] < highest:
         taken.append(os.dup(taken[0]))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + but, hard))
     try:
         yield
     finally:

@@ -44,6 +44,7 @@ _MEANING: Final = {
 _CANNOT_OPEN: Final = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 _NO_WRONG_PLACE: Final = _FULL | NO_FILES
+_FILES: Final = 4  # that SQLite opens: the database, its log, their index, and the directory for a moment
 
 
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
@@ -56,11 +57,16 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
 
 
 def _out_of_files() -> bool:
-    """Say whether nothing at all can be opened: SQLite does not tell why it could not."""
+    """Say whether fewer files can be opened than SQLite needs, which does not tell why it could not, and has closed its own again."""
+    held: list[int] = []
     try:
-        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        for _ in range(_FILES):
+            held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))  # noqa: PERF401 - what came before an error is closed
     except OSError as error:
         return error.errno in NO_FILES
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
     return False
 
 

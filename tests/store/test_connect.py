@@ -225,3 +225,10 @@ def test_where_no_file_descriptor_is_left_the_database_is_not_blamed(made):
     with pytest.raises(StoreError) as elsewhere:
         connect.open_writer(Path("/proc/events.db"))
     assert "LimitNOFILE=" not in elsewhere.value.remedy
+
+
+@pytest.mark.parametrize("left", range(3))
+def test_with_fewer_descriptors_than_sqlite_opens_the_database_is_not_blamed_either(made, left):
+    with no_file_left(left), pytest.raises(StoreError, match=r"(?i)too many open files") as refused:
+        connect.open_writer(made)
+    assert "LimitNOFILE=" in refused.value.remedy
